@@ -161,7 +161,9 @@ class Exploration(ABC, Generic[State, Result]):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Return what a notebook shows: controls where they are installed, and the picture."""
-        still = {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+        # A still is an image, which knows no theme: on a dark page its axes need paper.
+        paper = self.svg().replace("<svg ", '<svg style="background: #fff; color: #1b1b1b" ', 1)
+        still = {"image/svg+xml": paper, "text/plain": repr(self)}
         if find_spec("anywidget") is None or find_spec("ipywidgets") is None:
             note = "Sliders need ipywidgets: pip install 'fourierkernels[explore]'"
             return {**still, "text/plain": f"{still['text/plain']}\n{note}"}

@@ -112,7 +112,9 @@ def test_notebook_gets_controls_and_a_still_picture(name: str) -> None:
     view = MAKERS[name]()
     bundle = view._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert bundle["image/svg+xml"].startswith("<svg")
+    paper, _, rest = bundle["image/svg+xml"].partition(">")
+    assert paper.startswith('<svg style="background: #fff; color:')  # on a dark page too
+    assert paper.count("style=") == 1 and rest
     assert view.sentence() in bundle["text/plain"]
 
 
