@@ -71,6 +71,7 @@ EXPECTED = {
     "lra-small": Expected("mixers", 18, 15, (("accuracy", ""),)),
     "lra-drawn": Expected("mixers", 12, 10, (("accuracy", ""),)),
     "lra-questions": Expected("mixers", 18, 15, (("accuracy", ""),)),
+    "lra-recall": Expected("mixers", 12, 10, (("accuracy", ""),)),
     "masked-small": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
     "language-recall": Expected("kernels", 10, 4, (("{split} plain perplexity", ""),)),
     "translation-drawn": Expected("encoders", 10, 9, ((ACCURACY, ""),)),

@@ -443,9 +443,23 @@ def test_drawn_tasks_have_the_answers_that_their_rules_say(name: str) -> None:
                 symbols.index(asked[6] - 6) < symbols.index(asked[7] - 12)
             ),
             "names": lambda asked=asked: {w // 2: w % 2 for w in asked[:4].tolist()}[asked[4] - 16],
+            "recall": lambda asked=asked: {w // 2: w % 2 for w in asked[:4].tolist()}[
+                asked[4] - 64
+            ],
+            "present": lambda asked=asked: asked[3] - 16 in asked[:3],
             "copies": lambda asked=asked: bool((asked[:12] == asked[13:]).all()),
         }
         assert split.labels[place] == answers[data.task]()
+
+
+@pytest.mark.parametrize("name", ["recall", "present"])
+def test_no_single_token_of_a_drawn_task_says_what_the_answer_is(name: str) -> None:
+    """Given any one token the class is even, so that no weighted sum of counts tells it."""
+    task = DRAWN[name]
+    rows, labels = task.draw(40_000, np.random.default_rng(1))
+    for token in range(task.tokens):
+        own = labels[(rows == token).any(axis=1)]
+        assert abs(own.mean() - 0.5) < 5 * 0.5 / len(own) ** 0.5
 
 
 @pytest.mark.parametrize("name", ["place", "lookup", "before"])

@@ -32,8 +32,9 @@ from fourierkernels.studies.lra.study import LOSS
 
 PRESETS = {"listops": "tiny", "text": "text_tiny", "image": "image_tiny"}
 QUESTIONS = ("names", "lookup", "place")  # tasks that are drawn
-PRESETS |= {task: task for task in (*QUESTIONS, "before")}
-CLASSES = {"listops": 10, "text": 2, "image": 10, **dict.fromkeys((*QUESTIONS, "before"), 2)}
+DRAWN_TASKS = (*QUESTIONS, "before", "recall", "present")
+PRESETS |= {task: task for task in DRAWN_TASKS}
+CLASSES = {"listops": 10, "text": 2, "image": 10, **dict.fromkeys(DRAWN_TASKS, 2)}
 BELOW = 0.1  # nats below chance in which a task counts as learnt
 
 
@@ -157,6 +158,33 @@ class QuestionsComparison(ArenaComparison):
         return replace(self, steps=few, rates=(2e-3,), seeds=(1, 2), widen=0)
 
 
+@dataclass(frozen=True)
+class RecallComparison(QuestionsComparison):
+    """Budget of two drawn tasks that fixed mixing did not learn when they were chosen.
+
+    Of 21 variants of nine kinds of task these were chosen because softmax learned them in a trial
+    and the linear mixer did not; of one variant of recall other mixers were seen, too. The seeds
+    are not those of these trials.
+    """
+
+    steps: tuple[tuple[str, int], ...] = (("recall", 600), ("present", 600))
+    rates: tuple[float, ...] = (4e-3, 8e-3, 1.6e-2)
+    seeds: tuple[int, ...] = (11, 12, 13, 14, 15)
+    batch: int = 64
+
+    names = ("lra_recall_networks", "lra_recall")
+
+    @property
+    def title(self) -> str:
+        """What it compares, in a line."""
+        return "Mixers on two drawn tasks of many symbols at random places, with controls"
+
+    def quick(self, folder: Path) -> Self:
+        """Return a comparison of a few updates."""
+        few = (("recall", 2), ("present", 2))
+        return replace(self, steps=few, rates=(2e-3,), seeds=(1, 2), widen=0)
+
+
 _SETS = {  # rows of the data, what tells Pathfinder from Path-X, hours of one core with softmax
     "listops": ("listops", "", 430),
     "text": ("texts", "", 1_700),
@@ -192,4 +220,5 @@ COMPARISONS: dict[str, Comparison] = {
     "lra-small": ArenaComparison(time="8 min"),
     "lra-drawn": DrawnComparison(time="8 min"),
     "lra-questions": QuestionsComparison(time="17 min"),
+    "lra-recall": RecallComparison(time="24 min"),
 }

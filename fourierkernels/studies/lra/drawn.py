@@ -1,14 +1,17 @@
 """Tasks that are drawn: questions about the order of symbols, and a sequence and its copy.
 
-They are ours, in the manner of the arena: the same tokens, in another order, have another class, so
-that no rule on counts of tokens can be right more often than by chance. In the first three, what
-matters is found by what tokens are: another one is asked for in each sequence. Copies can be told
-by comparing the same two places in all sequences.
+They are ours, in the manner of the arena: no weighted sum of counts of tokens is right more often
+than by chance. In place, lookup, before and copies the same tokens, in another order, have another
+class, so that no other rule on counts is either. In all but copies, what matters is found by what
+tokens are: another one is asked for in each sequence. Copies can be told by comparing the same two
+places in all sequences.
 
 - place: eight symbols, and one that is asked for: is it among the first four?
 - lookup: four zeros and four ones, and the number of a place: which of the two is there?
 - before: six symbols, and two that are asked for: does the one come before the other?
 - names: four of eight names, two with a zero and two with a one: which has the name at the end?
+- recall: the same with 32 names, at random places among three blanks.
+- present: three of 16 symbols, and one that is asked for, among four blanks: is it one of them?
 - copies: twelve symbols, a mark, and either the same twelve or the same in another order.
 
 Of lookup there are 560 different sequences, all of which the training set has: there, it is whether
@@ -35,6 +38,8 @@ LONG = 1_000  # tokens of the longer versions
 _SEED = 2020
 _SIZE, _VALUES, _FEW = 8, 2, 6  # symbols of a question; different ones of lookup; of before
 _COPIED, _ALPHABET, _GIVEN = 12, 8, 4
+_MANY, _SYMBOLS, _SHOWN = 32, 16, 3  # names of recall; symbols of present, and how many of them
+_SPREAD = 8  # tokens of these two, with blanks
 Rows = tuple[Tokens, Labels]  # tokens (n, length) and classes (n,)
 
 
@@ -57,12 +62,20 @@ def _before(count: int, rng: np.random.Generator) -> Rows:
     return tokens, (places[:, 0] < places[:, 1]).astype(np.int64)
 
 
-def _names(count: int, rng: np.random.Generator) -> Rows:
-    names, values = _orders(_SIZE, count, rng)[:, :_GIVEN], _orders(_GIVEN, count, rng) % _VALUES
+def _names(count: int, rng: np.random.Generator, different: int = _SIZE) -> Rows:
+    names = _orders(different, count, rng)[:, :_GIVEN]
+    values = _orders(_GIVEN, count, rng) % _VALUES
     places = rng.integers(_GIVEN, size=(count, 1))
     asked, answer = (np.take_along_axis(own, places, 1) for own in (names, values))
-    tokens = np.concatenate([_VALUES * names + values, _VALUES * _SIZE + asked], axis=1)
+    tokens = np.concatenate([_VALUES * names + values, _VALUES * different + asked], axis=1)
     return tokens, answer[:, 0]
+
+
+def _present(count: int, rng: np.random.Generator) -> Rows:
+    symbols, same = _orders(_SYMBOLS, count, rng), np.arange(count) % 2
+    asked = np.where(same, symbols[:, 0], symbols[:, _SHOWN])
+    shown = rng.permuted(symbols[:, :_SHOWN], axis=1)
+    return np.concatenate([shown, _SYMBOLS + asked[:, None]], axis=1), same.astype(np.int64)
 
 
 def _copies(count: int, rng: np.random.Generator) -> Rows:
@@ -129,6 +142,14 @@ _SHORT = {
     "lookup": Drawn("which of two symbols is at a place", _lookup, _VALUES + _SIZE, _SIZE + 1),
     "before": Drawn("does a symbol come before another", _before, 3 * _FEW, _FEW + 2),
     "names": Drawn("which value has a name", _names, 3 * _SIZE, _GIVEN + 1),
+    "recall": Drawn(
+        "which value has one of many names",
+        partial(_names, different=_MANY),
+        *(3 * _MANY, _GIVEN + 1, _SPREAD),
+    ),
+    "present": Drawn(
+        "is a symbol among three of many", _present, 2 * _SYMBOLS, _SHOWN + 1, _SPREAD
+    ),
     "copies": Drawn("is a sequence repeated in order", _copies, _ALPHABET + 1, 2 * _COPIED + 1),
 }
 _LONG = {f"{name}_{LONG}": replace(task, length=LONG) for name, task in _SHORT.items()}
