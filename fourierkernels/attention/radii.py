@@ -112,7 +112,8 @@ def _as_radius(radius: object, query: Tensor) -> Tensor:
     number = check_number("radius", radius)
     if number <= 0:
         raise ValueError(f"radius must be positive and finite, got {radius}")
-    return torch.tensor(number, dtype=WORKING_DTYPE[query.dtype], device=query.device)
+    # Filled there: a copy to a card would wait for all that the card has to do.
+    return torch.full((), number, dtype=WORKING_DTYPE[query.dtype], device=query.device)
 
 
 def map_rows(rows: Tensor, matrix: Tensor) -> Tensor:

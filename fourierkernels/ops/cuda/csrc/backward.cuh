@@ -244,9 +244,9 @@ FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, lon
   using State = BackwardState<Real, SIZE, KEYS>;
   const BackwardShared<Real, KEYS> shared(memory);
   const int tiles = ceil_div(KEYS ? whole.keys : whole.queries, T::rows);
-  const long long head = whole.first_head + block / tiles;
+  const long long head = whole.first_head + block % whole.head_count;
   const Problem<Real> p = of_head(whole, head);
-  const int place = int(block % tiles);
+  const int place = int(block / whole.head_count);
   const int first = (KEYS ? place : tiles - 1 - place) * T::rows;  // causal: longest loops first
   const View<Real> own = view(p, KEYS, head), other = view(p, !KEYS, head);
   const int own_rows = own.features.rows, other_rows = other.features.rows;

@@ -112,9 +112,10 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, long
   using State = ForwardState<Real, SIZE>;
   const ForwardShared<Real> shared(memory);
   const int tiles = ceil_div(whole.queries, T::rows);
-  const long long head = whole.first_head + block / tiles;
+  const long long head = whole.first_head + block % whole.head_count;
   const Problem<Real> p = of_head(whole, head);
-  const int first = (tiles - 1 - int(block % tiles)) * T::rows;  // causal: longest rows first
+  // Causal: the longest loops of all heads first, so that short ones fill the card at the end.
+  const int first = (tiles - 1 - int(block / whole.head_count)) * T::rows;
   const Features<Real> query = features_of(p, false, head), key = features_of(p, true, head);
   const Columns<Real> value = columns_of(p, true, head);
 
