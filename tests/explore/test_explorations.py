@@ -114,7 +114,8 @@ def test_notebook_gets_controls_and_a_still_picture(name: str) -> None:
     assert "application/vnd.jupyter.widget-view+json" in bundle
     paper, _, rest = bundle["image/svg+xml"].partition(">")
     assert paper.startswith('<svg style="background: #fff; color:')  # on a dark page too
-    assert paper.count("style=") == 1 and rest
+    assert paper.count("style=") == 1
+    assert rest
     assert view.sentence() in bundle["text/plain"]
 
 
