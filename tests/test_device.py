@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -48,24 +49,34 @@ def test_no_other_module_chooses_an_accelerator() -> None:
     assert found == ["device.py"]  # its docstring, and its one line
 
 
-def test_processes_beside_each_other_keep_devices_of_their_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """What a further process keeps of so many devices, as it sees them then."""
     monkeypatch.setattr(device.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(device, "_kept", ExitStack())
-    seen = []
-    for wanted in (2, 1):  # what two processes would do
+
+    def start(count: int, sharing: int = 1, *, visible: str) -> str:
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: visible.count(",") + 1)
         monkeypatch.setattr(device, "_own", [])
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,7")
-        if seen:
-            with pytest.raises(ValueError, match="got 1 free of 3"):
-                device.keep_devices(2)
-        device.keep_devices(wanted)
-        device.keep_devices(3)  # those that it has
-        seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
-    assert seen == ["4,5", "7"]
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        device.keep_devices(count, sharing)
+        return os.environ["CUDA_VISIBLE_DEVICES"]
+
+    yield start
     device._kept.close()
+
+
+def test_processes_beside_each_other_keep_devices_of_their_own(
+    process: Callable[..., str],
+) -> None:
+    assert process(2, visible="4,5,7") == "4,5"
+    device.keep_devices(3)  # those that it has
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "4,5"
+    with pytest.raises(ValueError, match="got 1 free of 3"):
+        process(2, visible="4,5,7")
+    assert process(1, visible="4,5,7") == "7"
+    device.keep_devices(3)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
 
 
 def test_nothing_is_kept_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,34 +95,23 @@ def test_networks_share_devices_where_there_are_fewer(monkeypatch: pytest.Monkey
     assert device_sharing(8, 2) == 1
 
 
-def test_as_many_processes_keep_a_device_as_may_share_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(device.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(device, "_kept", ExitStack())
-    seen = []
-    for count in (1, 1, 1, 1, 1):
-        monkeypatch.setattr(device, "_own", [])
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-        if len(seen) == 4:
-            with pytest.raises(ValueError, match="got 0 free of 2"):
-                device.keep_devices(count, sharing=2)
-            break
-        device.keep_devices(count, sharing=2)
-        seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
-    assert seen == ["0", "1", "0", "1"]
-    device._kept.close()
+def test_as_many_processes_keep_a_device_as_may_share_it(process: Callable[..., str]) -> None:
+    assert [process(1, 2, visible="0,1") for _ in range(4)] == ["0", "1", "0", "1"]
+    with pytest.raises(ValueError, match="got 0 free of 2"):
+        process(1, 2, visible="0,1")
 
 
-def test_the_devices_of_one_network_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(device.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(device, "_kept", ExitStack())
-    monkeypatch.setattr(device, "_own", [])
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+def test_the_devices_of_one_network_differ(process: Callable[..., str]) -> None:
     with pytest.raises(ValueError, match=r"devices must be 3 .* got 2 free of 2"):
-        device.keep_devices(3, sharing=5)
-    device.keep_devices(2, sharing=5)
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
-    device._kept.close()
+        process(3, 5, visible="0,1")
+    assert process(2, 5, visible="0,1") == "0,1"
+
+
+def test_without_a_list_all_devices_are_kept_from(
+    process: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process(1, visible="0,1")
+    monkeypatch.setattr(device, "_own", [])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    device.keep_devices(1)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
