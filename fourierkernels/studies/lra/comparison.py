@@ -154,7 +154,7 @@ class QuestionsComparison(ArenaComparison):
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates on two tasks."""
-        few = (("names", 2), ("place", 2))
+        few = tuple((task, 2) for task, _ in (self.steps[0], self.steps[-1]))
         return replace(self, steps=few, rates=(2e-3,), seeds=(1, 2), widen=0)
 
 
@@ -178,11 +178,6 @@ class RecallComparison(QuestionsComparison):
     def title(self) -> str:
         """What it compares, in a line."""
         return "Mixers on two drawn tasks of many symbols at random places, with controls"
-
-    def quick(self, folder: Path) -> Self:
-        """Return a comparison of a few updates."""
-        few = (("recall", 2), ("present", 2))
-        return replace(self, steps=few, rates=(2e-3,), seeds=(1, 2), widen=0)
 
 
 _SETS = {  # rows of the data, what tells Pathfinder from Path-X, hours of one core with softmax
