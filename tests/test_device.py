@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,7 +53,7 @@ def test_no_other_module_chooses_an_accelerator() -> None:
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., str]]:
     """What a further process keeps of so many devices, as it sees them then."""
-    monkeypatch.setattr(device.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(device, "_kept", ExitStack())
 
     def start(count: int, sharing: int = 1, *, visible: str) -> str:
