@@ -109,11 +109,13 @@ def _as_radius(radius: object, query: Tensor) -> Tensor:
         if radius.device != query.device:
             raise ValueError(f"radius must be on {query.device}, as query, got {radius.device}")
         return radius
-    number = check_number("radius", radius)
+    number, dtype = check_number("radius", radius), WORKING_DTYPE[query.dtype]
     if number <= 0:
         raise ValueError(f"radius must be positive and finite, got {radius}")
+    if number > (largest := torch.finfo(dtype).max):
+        raise ValueError(f"radius must be at most {largest:.3g} in {dtype}, got {radius}")
     # Filled there: a copy to a card would wait for all that the card has to do.
-    return torch.full((), number, dtype=WORKING_DTYPE[query.dtype], device=query.device)
+    return torch.full((), number, dtype=dtype, device=query.device)
 
 
 def map_rows(rows: Tensor, matrix: Tensor) -> Tensor:

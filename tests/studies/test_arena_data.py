@@ -443,7 +443,7 @@ def test_drawn_tasks_have_the_answers_that_their_rules_say(name: str) -> None:
                 symbols.index(asked[6] - 6) < symbols.index(asked[7] - 12)
             ),
             "names": lambda asked=asked: {w // 2: w % 2 for w in asked[:4].tolist()}[asked[4] - 16],
-            "recall": lambda asked=asked: {w // 2: w % 2 for w in asked[:4].tolist()}[
+            "dictionary": lambda asked=asked: {w // 2: w % 2 for w in asked[:4].tolist()}[
                 asked[4] - 64
             ],
             "present": lambda asked=asked: asked[3] - 16 in asked[:3],
@@ -452,7 +452,7 @@ def test_drawn_tasks_have_the_answers_that_their_rules_say(name: str) -> None:
         assert split.labels[place] == answers[data.task]()
 
 
-@pytest.mark.parametrize("name", ["recall", "present"])
+@pytest.mark.parametrize("name", ["dictionary", "present"])
 def test_no_single_token_of_a_drawn_task_says_what_the_answer_is(name: str) -> None:
     """Given any one token the class is even, so that no weighted sum of counts tells it."""
     task = DRAWN[name]

@@ -300,7 +300,7 @@ def prepared_once(model: KernelDensity) -> KernelDensity:
     calls within it.
     """
     other = copy.copy(model)
-    other.expected_queries = len(model.points_)
+    other.expected_queries = model._fitted_samples
     return other
 
 

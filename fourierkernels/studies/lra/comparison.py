@@ -32,7 +32,7 @@ from fourierkernels.studies.lra.study import LOSS
 
 PRESETS = {"listops": "tiny", "text": "text_tiny", "image": "image_tiny"}
 QUESTIONS = ("names", "lookup", "place")  # tasks that are drawn
-DRAWN_TASKS = (*QUESTIONS, "before", "recall", "present")
+DRAWN_TASKS = (*QUESTIONS, "before", "dictionary", "present")
 PRESETS |= {task: task for task in DRAWN_TASKS}
 CLASSES = {"listops": 10, "text": 2, "image": 10, **dict.fromkeys(DRAWN_TASKS, 2)}
 BELOW = 0.1  # nats below chance in which a task counts as learnt
@@ -163,11 +163,11 @@ class RecallComparison(QuestionsComparison):
     """Budget of two drawn tasks that fixed mixing did not learn when they were chosen.
 
     Of 21 variants of nine kinds of task these were chosen because softmax learned them in a trial
-    and the linear mixer did not; of one variant of recall other mixers were seen, too. The seeds
-    are not those of these trials.
+    and the linear mixer did not; of one variant of dictionary other mixers were seen, too. The
+    seeds are not those of these trials.
     """
 
-    steps: tuple[tuple[str, int], ...] = (("recall", 600), ("present", 600))
+    steps: tuple[tuple[str, int], ...] = (("dictionary", 600), ("present", 600))
     rates: tuple[float, ...] = (4e-3, 8e-3, 1.6e-2)
     seeds: tuple[int, ...] = (11, 12, 13, 14, 15)
     batch: int = 64

@@ -10,7 +10,7 @@ places in all sequences.
 - lookup: four zeros and four ones, and the number of a place: which of the two is there?
 - before: six symbols, and two that are asked for: does the one come before the other?
 - names: four of eight names, two with a zero and two with a one: which has the name at the end?
-- recall: the same with 32 names, at random places among three blanks.
+- dictionary: the same with 32 names, at random places among three blanks.
 - present: three of 16 symbols, and one that is asked for, among four blanks: is it one of them?
 - copies: twelve symbols, a mark, and either the same twelve or the same in another order.
 
@@ -38,7 +38,7 @@ LONG = 1_000  # tokens of the longer versions
 _SEED = 2020
 _SIZE, _VALUES, _FEW = 8, 2, 6  # symbols of a question; different ones of lookup; of before
 _COPIED, _ALPHABET, _GIVEN = 12, 8, 4
-_MANY, _SYMBOLS, _SHOWN = 32, 16, 3  # names of recall; symbols of present, and how many of them
+_MANY, _SYMBOLS, _SHOWN = 32, 16, 3  # names of dictionary; symbols of present, and how many of them
 _SPREAD = 8  # tokens of these two, with blanks
 Rows = tuple[Tokens, Labels]  # tokens (n, length) and classes (n,)
 
@@ -142,7 +142,7 @@ _SHORT = {
     "lookup": Drawn("which of two symbols is at a place", _lookup, _VALUES + _SIZE, _SIZE + 1),
     "before": Drawn("does a symbol come before another", _before, 3 * _FEW, _FEW + 2),
     "names": Drawn("which value has a name", _names, 3 * _SIZE, _GIVEN + 1),
-    "recall": Drawn(
+    "dictionary": Drawn(
         "which value has one of many names",
         partial(_names, different=_MANY),
         *(3 * _MANY, _GIVEN + 1, _SPREAD),

@@ -170,6 +170,7 @@ VOWELS = replace(
     ),
     metrics=tuple(f"test {name}" for name in (ACCURACY, LAST, BEST)),
     average=False,
+    time="2 h",
 )
 COMPARISONS: dict[str, Comparison] = {
     "fourierformer-3": TABLE_3,
