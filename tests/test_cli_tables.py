@@ -249,6 +249,16 @@ def test_a_circle_beside_a_line_in_regression_and_grid(command: Run, trips: pd.D
     np.testing.assert_array_equal(values.iloc[0], values.iloc[-1])
 
 
+def test_a_circle_beside_categories(command: Run, trips: pd.DataFrame) -> None:
+    options = ("--period", "hour=24", "--category", "day", "--radius", "0.5")
+    done = command("density", "trips.csv", "--column", "hour", *options, "--output", "d.csv")
+    assert done.returncode == 0, done.stderr
+    curves = pd.read_csv("d.csv")
+    assert curves.groupby("day")["hour"].agg(["min", "max"]).to_numpy().tolist() == [[0, 24]] * 2
+    ends = curves[curves["hour"].isin([0.0, 24.0])].groupby("day")["density"]
+    np.testing.assert_allclose(ends.first(), ends.last(), rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -261,7 +271,6 @@ def test_a_circle_beside_a_line_in_regression_and_grid(command: Run, trips: pd.D
         (["--period", "day=24"], "period must be of a column of the fit, hour, got 'day'"),
         (["--period", "hour=24", "--period", "hour=12"], "once for a column, got 'hour' twice"),
         (["--period", "hour=24", "--bounds", "0", "24"], "period must be None where there are bo"),
-        (["--period", "hour=24", "--category", "day"], "period must be None for mixed data"),
         (
             ["--period", "hour=24", "--radius", "scott", "--kernel", "gaussian"],
             "radius must be a number or a rule that takes periods, got 'scott'",

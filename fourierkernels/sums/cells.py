@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.kernels import Kernel
-from fourierkernels.sums.coordinates import Box
+from fourierkernels.sums.coordinates import Box, Frame
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.sums.samples import SampleSum
 from fourierkernels.sums.streamed import ModeGrid, Modes, StreamedSum
@@ -27,7 +27,7 @@ class CellSums:
 
     Parameters
     ----------
-    points, weights, responses, kernel, radius, method, tol, device
+    points, weights, responses, kernel, radius, method, tol, device, periods
         As for :class:`fourierkernels.sums.SampleSum`.
     cells : integer array of shape (n,)
         The cell of each sample, below `count`.
@@ -45,8 +45,11 @@ class CellSums:
         method: str = "auto",
         tol: float = 1e-12,
         device: str = "cpu",
+        periods: FloatArray | None = None,
     ) -> None:
-        self._points, self._weights, self._responses = points, weights, responses
+        self._frame = Frame(radius, periods=periods)
+        self._weights, self._responses = weights, responses
+        self._points = self._frame.placed(points)
         self._cells, self._count = cells, int(cells.max()) + 1
         self._kernel, self._radius, self._tol = kernel, radius, tol
         self._how: dict[str, Any] = {"method": method, "tol": tol, "device": device}
@@ -63,7 +66,7 @@ class CellSums:
         factors : array of shape (a, s)
             Weights of the cells of samples.
         """
-        order = np.argsort(place, kind="stable")
+        queries, order = self._frame.placed(queries), np.argsort(place, kind="stable")
         ends = np.searchsorted(place[order], np.arange(len(factors) + 1))
         modes, pieces = self._modes(queries), []
         for a, factor in enumerate(factors):
@@ -96,7 +99,8 @@ class CellSums:
             return None
         box = Box.around(self._points).including(Box.around(queries))
         if self._kept is None or self._kept.grid.box != box:
-            grid = ModeGrid.covering(self._kernel, self._radius, box, self._tol)
+            periods = self._frame.periods
+            grid = ModeGrid.covering(self._kernel, self._radius, box, self._tol, periods)
             self._kept = CellModes(grid, [self._transformed(grid, c) for c in range(self._count)])
         return self._kept
 
@@ -118,6 +122,7 @@ class CellSums:
             radius=self._radius,
             weights=weights,
             responses=self._responses,
+            periods=self._frame.periods,
             **self._how,
         )
 

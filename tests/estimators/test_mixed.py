@@ -254,7 +254,7 @@ def test_models_are_cloned_kept_and_compared() -> None:
             {"estimator": NadarayaWatson(bounds=[(-9, 9)])},
             r"bounds must be None for mixed data, got \[\(-9, 9\)\]",
         ),
-        ({"estimator": NadarayaWatson(period=[24.0])}, r"period must be None for mixed data"),
+        ({"estimator": NadarayaWatson(period=[24.0, None])}, "period must be a number or have one"),
         ({"estimator": NadarayaWatson(weighting="precision")}, "weighting must be one of"),
     ],
 )

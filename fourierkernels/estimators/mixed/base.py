@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import KernelEstimator
 from fourierkernels.estimators.checks import validated
+from fourierkernels.estimators.design import peak_of
 from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.mixed.categories import (
     Cells,
@@ -24,7 +25,9 @@ from fourierkernels.estimators.mixed.choice import MixedSample, given_smoothing
 from fourierkernels.estimators.radius import Rule, radius_or_rule
 from fourierkernels.estimators.weights import fitted_weights
 from fourierkernels.foundation.arrays import FloatArray
+from fourierkernels.foundation.validation import check_period
 from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.kernels.periodic import wrapped
 from fourierkernels.sums.cells import CellSums
 from fourierkernels.sums.result import KernelSums
 
@@ -37,12 +40,14 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     points_ : array of shape (n, columns)
-        X with the place of each level among those of its column.
+        X with the place of each level among those of its column, numbers on circles wrapped.
     categories_ : tuple of Category
     weights_ : array of shape (n,)
     kernel_ : Kernel
     radius_ : array of shape (dim,)
         Of the columns of numbers.
+    periods_ : array of shape (dim,)
+        Likewise, infinite for lines.
     smoothing_ : array of shape (k,)
         λ of the columns of categories.
     """
@@ -95,7 +100,7 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
         """Return checked queries as numbers, shape ``(m, columns)``."""
         check_is_fitted(self)
         queries: FloatArray = validated(self, as_numbers(X, self.categories_), reset=False)
-        return queries
+        return self._wrapped(queries)
 
     def _prepare(self, points: FloatArray, sample_weight: ArrayLike | None) -> FloatArray | Rule:
         """Keep the samples; return the radius that is given, or its rule."""
@@ -104,6 +109,8 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
             sample_weight, len(points), plain.weighting, self._weightings
         )
         self.kernel_: Kernel = as_kernel(plain.kernel)
+        self.periods_ = check_period(plain.period, points.shape[1] - len(self.categories_))
+        points = self._wrapped(points)
         self.points_, self._kept = points, Kept()
         self._cells = Cells.of(self._codes(points))
         self._given = given_smoothing(self.smoothing, self.categories_)
@@ -115,7 +122,7 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
     def _sample(self, rows: Any, weights: FloatArray) -> MixedSample:
         points = self.points_[rows]
         cells = Cells.of(self._codes(points))
-        return MixedSample(self._numbers(points), weights, self.categories_, cells)
+        return MixedSample(self._numbers(points), weights, self.categories_, cells, self.periods_)
 
     @property
     def _plain(self) -> Any:
@@ -135,6 +142,12 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
     def _numbers(self, points: FloatArray) -> FloatArray:
         """Return the columns of numbers, contiguous."""
         return np.ascontiguousarray(np.delete(points, self._places, axis=1))
+
+    def _wrapped(self, points: FloatArray) -> FloatArray:
+        """Return rows with the columns that are circles in one period."""
+        periods = np.full(points.shape[1], np.inf)
+        periods[np.delete(np.arange(len(periods)), self._places)] = self.periods_
+        return wrapped(points, periods)
 
     @property
     def _named(self) -> Any:
@@ -177,13 +190,14 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
             method=plain.method,
             tol=plain.tol,
             device=plain.device,
+            periods=self.periods_,
         )
 
     def _own_terms(self) -> FloatArray:
         """Return w L(c, c) ∏ shape(0) of each sample, shape ``(n,)``."""
         table = self._cells.table
         factors = np.diag(cell_weights(self.categories_, self.smoothing_, table, table))
-        peak = (float(self.kernel_.value(0.0)) * self.kernel_.constant) ** self._dim
+        peak = peak_of(self.kernel_, self.radius_, self.periods_)
         return np.asarray(self.weights_ * factors[self._cells.place] * peak)
 
     def _weights_at(self, codes: FloatArray) -> FloatArray:
@@ -216,7 +230,7 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def check_estimator(estimator: object, kind: type) -> None:
-    """Refuse an estimator of another kind, or with bounds, periods or a radius of each sample.
+    """Refuse an estimator of another kind, or with bounds or a radius of each sample.
 
     Raises
     ------
@@ -226,7 +240,6 @@ def check_estimator(estimator: object, kind: type) -> None:
         raise TypeError(f"estimator must be a {kind.__name__}, got {type(estimator).__name__}")
     if hasattr(estimator, "adaptive"):
         raise TypeError(f"estimator must have one radius, got {type(estimator).__name__}")
-    for name in ("bounds", "period"):
-        value = getattr(estimator, name, None)
-        if value is not None:
-            raise ValueError(f"{name} must be None for mixed data, got {value}")
+    bounds = getattr(estimator, "bounds", None)
+    if bounds is not None:
+        raise ValueError(f"bounds must be None for mixed data, got {bounds}")

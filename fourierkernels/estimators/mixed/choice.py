@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, sample_counts
+from fourierkernels.estimators.design import DIGITS, LEFT, DesignFit, peak_of, sample_counts
 from fourierkernels.estimators.mixed.categories import Category, Cells, cell_weights
 from fourierkernels.estimators.radius.reference import normal_reference
 from fourierkernels.estimators.radius.rule import minimise
 from fourierkernels.estimators.radius.sample import Sample, standardise, tie_limit
-from fourierkernels.estimators.radius.spectrum import SampleSpectrum, resolved
+from fourierkernels.estimators.radius.spectrum import SampleSpectrum, circle_sum, resolved
 from fourierkernels.estimators.weights import left_out
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray
 from fourierkernels.kernels import Kernel
@@ -45,12 +45,15 @@ class MixedSample:
     weights : array of shape (n,)
     categories : tuple of Category
     cells : Cells
+    periods : array of shape (dim,)
+        Of columns that are circles, infinite for lines.
     """
 
     points: FloatArray
     weights: FloatArray
     categories: tuple[Category, ...]
     cells: Cells
+    periods: FloatArray
 
     @property
     def largest(self) -> FloatArray:
@@ -60,6 +63,10 @@ class MixedSample:
     def factors(self, smoothing: FloatArray) -> FloatArray:
         """Return the weights of pairs of cells, shape ``(s, s)``."""
         return cell_weights(self.categories, smoothing, self.cells.table, self.cells.table)
+
+    def reference(self, kernel: Kernel) -> FloatArray:
+        """Return the normal-reference radius of the numbers, shape ``(dim,)``."""
+        return normal_reference(self.points, self.weights, kernel, periods=self.periods)
 
 
 class DensityScore:
@@ -82,8 +89,8 @@ class DensityScore:
                 "radius and smoothing as numbers"
             )
         self._kernel, self._mixed = kernel, sample
-        self._standard = standardise(sample.points, sample.weights)
-        self.start = normal_reference(sample.points, sample.weights, kernel)
+        self._standard = standardise(sample.points, sample.weights, sample.periods)
+        self.start = sample.reference(kernel)
         used = sample.weights > 0
         end = resolved(self._standard, sample.points[used], tie_limit(kernel, dim), "lscv")
         ends = np.minimum(kernel.cutoff * largest * self.start * self._standard.scale, end)
@@ -99,7 +106,7 @@ class DensityScore:
         factors, squares = self._mixed.factors(smoothing), self._squares(smoothing)
         scaled = radius * self._standard.scale
         plain, square = self._others(factors, scaled, 1), self._others(squares, scaled, 2)
-        noise = float(self._own @ np.diag(squares)) * math.prod(self._kernel.roughness * scaled)
+        noise = float(self._own @ np.diag(squares)) * self._roughness(scaled)
         total = square + noise - 2.0 * plain / (1.0 - float(self._own.sum()))
         return total / math.prod(self._standard.scale)
 
@@ -111,6 +118,15 @@ class DensityScore:
         ends = self._spectrum.ends
         return self._spectrum.integral(
             [self._factor(float(r), float(end), power) for r, end in zip(radius, ends, strict=True)]
+        )
+
+    def _roughness(self, radius: FloatArray) -> float:
+        """Return the integral of the squared kernel, on a circle of that of its images."""
+        return math.prod(
+            self._kernel.roughness * r
+            if math.isinf(period)
+            else circle_sum(period, self._factor(float(r), math.inf, 2))
+            for r, period in zip(radius, self._spectrum.periods, strict=True)
         )
 
     def _of_cell(self, rows: Any) -> ComplexArray:
@@ -140,7 +156,7 @@ class DensityScore:
 def _one_sample(sample: Sample) -> Sample:
     """Return two samples at the ends of the range: all that the axes of a grid depend on."""
     ends = np.stack([sample.points.min(axis=0), sample.points.max(axis=0)])
-    return Sample(ends, np.array([0.5, 0.5]), sample.size, sample.scale)
+    return Sample(ends, np.array([0.5, 0.5]), sample.size, sample.scale, sample.periods)
 
 
 def cross_validated(
@@ -161,7 +177,7 @@ def cross_validated(
     """
     widest = _RANGE.get(sample.points.shape[1], _RANGE_BEYOND)[1]
     if radius is not None:
-        start = normal_reference(sample.points, sample.weights, kernel)
+        start = sample.reference(kernel)
         widest = max(1.0, float((radius / start).max()))
     while widest <= _WIDEST or radius is not None:
         score = DensityScore(sample, kernel, widest)
@@ -196,7 +212,7 @@ class MixedDesign:
         sample, kernel = self._sample, self._kernel
         factors, place = sample.factors(smoothing), sample.cells.place
         sums = self._sums(radius).at(sample.points, place, factors)
-        peak = (float(kernel.value(0.0)) * kernel.constant) ** sample.points.shape[1]
+        peak = peak_of(kernel, radius, sample.periods)
         alike = peak * np.diag(factors)[place] * left_out(sample.weights, self._weighting)
         own = np.ldexp(alike, -sums.exponent)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -224,6 +240,7 @@ class MixedDesign:
                     sample.cells.place,
                     kernel=self._kernel,
                     radius=radius,
+                    periods=sample.periods,
                 ),
             )
         return self._kept[1]

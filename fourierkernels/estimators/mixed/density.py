@@ -31,9 +31,9 @@ class MixedDensity(DensityMixin, MixedEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : KernelDensity, optional
-        Kernel, radius, method, accuracy and what weights mean. Least squares cross-validation
-        ("lscv", the default) chooses radius and smoothing together; with a number or another rule
-        for the radius it chooses the smoothing.
+        Kernel, radius, method, accuracy, periods of the numbers, and what weights mean. Least
+        squares cross-validation ("lscv", the default) chooses radius and smoothing together; with a
+        number or another rule for the radius it chooses the smoothing.
     unordered, ordered, smoothing
         As of :class:`MixedRegression`.
 
@@ -145,7 +145,7 @@ class MixedDensity(DensityMixin, MixedEstimator):  # type: ignore[misc]
             chosen.check(self.kernel_, None)
             warn_of_copies(rows, self.weighting, chosen.name)
             if self._plain.radius not in (None, "lscv"):
-                radius = chosen(sample.points, weights, self.kernel_)
+                radius = chosen(sample.points, weights, self.kernel_, periods=self.periods_)
         if radius is not None and (self._given is not None or not self.categories_):
             return radius, np.zeros(0) if self._given is None else self._given
         return cross_validated(sample, self.kernel_, radius=radius, smoothing=self._given)

@@ -9,7 +9,7 @@ from fourierkernels.estimators.checks import report_undefined, warn_of_copies
 from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.mixed.base import MixedEstimator, check_estimator
 from fourierkernels.estimators.mixed.choice import MixedDesign, search
-from fourierkernels.estimators.radius import Rule, normal_reference
+from fourierkernels.estimators.radius import Rule
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.foundation.arrays import FloatArray
@@ -32,9 +32,9 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
     Parameters
     ----------
     estimator : NadarayaWatson, optional
-        Kernel, radius, method, accuracy and what weights mean. The rules "gcv" (the default),
-        "loo" and "aicc" choose radius and smoothing together; with a number or another rule for
-        the radius, "gcv" chooses the smoothing.
+        Kernel, radius, method, accuracy, periods of the numbers, and what weights mean. The rules
+        "gcv" (the default), "loo" and "aicc" choose radius and smoothing together; with a number or
+        another rule for the radius, "gcv" chooses the smoothing.
     unordered : sequence of str or int, optional
         Columns of categories: names of a data frame's columns, or places.
     ordered : sequence of str or int, or mapping of these to levels in order, optional
@@ -94,6 +94,7 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
             self._numbers(queries),
             kernel=self.kernel_,
             radius=self.radius_,
+            periods=self.periods_,
         )
         place, factors = self._factors(queries)
         with np.errstate(divide="ignore"):
@@ -123,7 +124,12 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
         return np.where(sums.undefined, np.nan, own)
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
-        """Return Σ_j W_j(x)² σ_j² at checked queries, by a sum of the squared kernels; ``(m,)``."""
+        """Return Σ_j W_j(x)² σ_j² at checked queries, by a sum of the squared kernels; ``(m,)``.
+
+        On a circle the squares of images have cross terms: then from the weights themselves.
+        """
+        if np.isfinite(self.periods_).any():
+            return super().squared_weight_sums(queries, variances)
         kernel, factor = self.kernel_.squared
         place, factors = self._factors(queries)
         sums = self._cell_sums(
@@ -170,14 +176,14 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
         else:
             warn_of_copies(rows, self.weighting, rule)
             if rule not in _SCORES and isinstance(chosen, Rule):
-                radius = chosen(sample.points, weights, self.kernel_)
+                radius = chosen(sample.points, weights, self.kernel_, periods=self.periods_)
         if radius is not None and (self._given is not None or not self.categories_):
             return radius, np.zeros(0) if self._given is None else self._given
         columns = self._columns()[first]
         scale = max(float(np.abs(columns).max()), np.finfo(float).tiny)
         score, start = _SCORES[rule if rule in _SCORES else "gcv"], radius
         if start is None:
-            start = normal_reference(sample.points, weights, self.kernel_)
+            start = sample.reference(self.kernel_)
 
         design = MixedDesign(sample, columns / scale, self.kernel_, rows.meaning)
 

@@ -188,6 +188,13 @@ def circle_of(model: KernelEstimator) -> float | None:
     return float(period) if np.isfinite(period) else None
 
 
+def places_along(model: KernelEstimator, points: FloatArray, size: int) -> FloatArray:
+    """Return places over points ``(n, 1)``, or around the circle, both ends included."""
+    period = circle_of(model)
+    low, high = (0.0, period) if period else (float(points.min()), float(points.max()))
+    return np.linspace(low, high, size)[:, None]
+
+
 def ungrouped_rows(frame: "pd.DataFrame", by: str | None) -> int:
     """Return the number of rows without a value of the grouping column."""
     return 0 if by is None else int(frame[by].isna().sum())

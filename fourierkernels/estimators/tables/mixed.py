@@ -12,6 +12,7 @@ from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.mixed.regression import MixedRegression
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.tables.columns import check_missing, numbers_of
+from fourierkernels.estimators.tables.description import places_along
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_weights
 
@@ -171,7 +172,7 @@ def cell_fits(
             own, fitted = cell.rows, model.given(cell.levels)
             at = fitted.points_[own]
             if len(x) == 1:
-                at = np.linspace(at.min(), at.max(), size)[:, None]
+                at = places_along(fitted, at, size)
             numbers = len(own), table.dropped, float(counts[own].sum())
             freedom, queries = float(np.nansum(leverage[own])), at_levels(at, x, cell.levels)
             limits = _limits(model, queries[list(model.feature_names_in_)], level, rng)

@@ -26,6 +26,7 @@ from fourierkernels.estimators.tables.description import (
     described,
     kernel_name,
     named_columns,
+    places_along,
     radius_of,
     rule_name,
     set_periods,
@@ -349,9 +350,7 @@ def _described(
     fitted: Any = clone(model).fit(design, responses, weights)
     at = fitted.points_
     if len(names) == 1:
-        period = circle_of(fitted)
-        low, high = (0.0, period) if period else (float(at.min()), float(at.max()))
-        at = np.linspace(low, high, size)[:, None]
+        at = places_along(fitted, at, size)
     there = pd.DataFrame(at, columns=list(names))
     if rng is None:
         limits = fitted.interval(there, level=level)
