@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from interrupts import hears_interrupts
 
-from fourierkernels.cli.output import complete_file
+from fourierkernels.foundation.files import complete_file
 from fourierkernels.theory import optimum
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -13,8 +13,9 @@ from typing import Annotated
 
 import typer
 
-from fourierkernels.cli.output import check_file, write_json, write_table
+from fourierkernels.cli.output import check_file, write_json
 from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.files import write_table
 
 cuda = typer.Typer(help="Fourier attention on a card: build its libraries, check them, time them.")
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from fourierkernels.cli.output import Names, check_file, check_picture, write_picture, write_table
+from fourierkernels.cli.output import Names, check_file, check_picture, write_picture
 from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.files import write_table
 from fourierkernels.foundation.progress import tracked
 from fourierkernels.foundation.validation import check_choice, check_integer
 

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from fourierkernels.cli.output import check_file, write_table
+from fourierkernels.cli.output import check_file
 from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.files import write_table
 
 _Checkpoint = Annotated[
     Path,

@@ -4,37 +4,23 @@ A file is refused before the work, and complete or not there afterwards. Names a
 the help is displayed.
 """
 
-import csv
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from typer.core import TyperCommand
 
 from fourierkernels.foundation.extras import require
+from fourierkernels.foundation.files import complete_file
 from fourierkernels.foundation.validation import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 Names = Mapping[str, Iterable[str]]
-
-
-@contextmanager
-def complete_file(path: Path) -> Iterator[Path]:
-    """Yield a file beside `path` that replaces it on success and is deleted on failure."""
-    # Another process has its own; the suffix stays: it names the format.
-    part = path.with_name(f".part-{uuid4().hex[:8]}-{path.name}")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def check_file(name: str, path: Path) -> None:
@@ -46,14 +32,6 @@ def check_file(name: str, path: Path) -> None:
     if path.exists() and not path.is_file():
         what = "folder" if path.is_dir() else "device"
         raise ValueError(f"{name} must be a file, got the {what} {path}")
-
-
-def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of the same columns as CSV."""
-    with complete_file(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

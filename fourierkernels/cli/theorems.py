@@ -1,7 +1,7 @@
 """``fourierkernels rates`` and ``theorems``: the best exact errors, and the theorems, tested."""
 
 import runpy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,11 +11,10 @@ from fourierkernels.cli.output import (
     Names,
     check_file,
     check_picture,
-    complete_file,
     write_picture,
-    write_table,
 )
 from fourierkernels.foundation.console import standard_output
+from fourierkernels.foundation.files import write_table
 from fourierkernels.foundation.progress import tracked
 from fourierkernels.foundation.validation import check_integer
 
@@ -113,8 +112,6 @@ def rates(
 
     Example: fourierkernels rates --density '0.3 normal(-2, .5) + 0.7 laplace' --kernel order4
     """
-    from fourierkernels.theory.densities.circular import is_circular
-
     _check_one(density=density, characteristic=characteristic, table=table)
     kernels = _kernels([*(power or []), *(more or [])], kernel or [], control=control)
     sizes = _sizes(smallest, largest)
@@ -130,11 +127,10 @@ def rates(
         _print_decay(table, column, shapes, dim, unused=unused)
         return
     target = _target(density or "gaussian", characteristic, smoothness)
-    show = _show_circle if is_circular(target) else _show_line
-    show(target, shapes, sizes, dim, output, plot)
+    _show_rates(target, shapes, sizes, dim, output, plot)
 
 
-def _show_circle(
+def _show_rates(
     density: Any,
     kernels: Sequence[Any],
     sizes: Sequence[int],
@@ -142,51 +138,37 @@ def _show_circle(
     output: Path | None,
     plot: Path | None,
 ) -> None:
-    from fourierkernels.theorems.circle_rates import (
-        circle_rate_table,
-        circle_records,
-        circle_table,
-    )
+    from fourierkernels.theorems.rate_tables import radius_lines
+    from fourierkernels.theory.densities.circular import is_circular
 
-    if dim != 1:
-        raise ValueError(f"dim must be 1 for a density on a circle, got {dim}")
+    measure, as_table, as_records = _rates_on_circle() if is_circular(density) else _rates_on_line()
     rows = [
         row
         for kernel in tracked(kernels, "rates")
-        for row in circle_rate_table(density, [kernel], sizes=sizes)
-    ]
-    standard_output().print(circle_table(rows))
-    if output is not None:
-        write_table(output, circle_records(rows))
-    if plot is not None:
-        _plot_rates(plot, rows)
-
-
-def _show_line(
-    density: Any,
-    kernels: Sequence[Any],
-    sizes: Sequence[int],
-    dim: int,
-    output: Path | None,
-    plot: Path | None,
-) -> None:
-    from fourierkernels.theorems import rate_table
-    from fourierkernels.theorems.rate_tables import radius_lines, rates_table, write_rates
-
-    rows = [
-        row
-        for kernel in tracked(kernels, "rates")
-        for row in rate_table(density, [kernel], sizes=sizes, dim=dim)
+        for row in measure(density, [kernel], sizes=sizes, dim=dim)
     ]
     console = standard_output()
-    console.print(rates_table(rows))
+    console.print(as_table(rows))
     for line in radius_lines(rows):
         console.print(line, markup=False, highlight=False)
     if output is not None:
-        with complete_file(output) as part:
-            write_rates(part, rows)
+        write_table(output, as_records(rows))
     if plot is not None:
         _plot_rates(plot, rows)
+
+
+def _rates_on_line() -> tuple[Callable[..., Any], ...]:
+    """Return what measures rates, draws their table and makes records of it."""
+    from fourierkernels.theorems import rate_table
+    from fourierkernels.theorems.rate_tables import rate_records, rates_table
+
+    return rate_table, rates_table, rate_records
+
+
+def _rates_on_circle() -> tuple[Callable[..., Any], ...]:
+    from fourierkernels.theorems.circle_rates import circle_rate_table, circle_records, circle_table
+
+    return circle_rate_table, circle_table, circle_records
 
 
 def _check_one(**given: object) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fourierkernels.cli.output import check_file, complete_file
+from fourierkernels.cli.output import check_file
+from fourierkernels.foundation.files import complete_file
 from fourierkernels.foundation.progress import paused, tracked
 
 _Checkpoint = Annotated[

@@ -5,14 +5,16 @@ ends, however it ends. So what a killed process has left is told from what a liv
 Windows has no lock of folders; what a killed process has left stays there.
 """
 
+import csv
 import hashlib
 import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 UNFINISHED = ".unfinished-"
@@ -143,9 +145,27 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace a file by other content, or leave it as it was."""
-    part = path.with_name(f".part-{uuid4().hex[:8]}-{path.name}")  # another process has its own
-    try:
+    with complete_file(path) as part:
         part.write_bytes(content)
+
+
+def write_table(
+    path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None
+) -> None:
+    """Replace a file by rows of the same columns as CSV, or leave it as it was."""
+    with complete_file(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """Yield a file beside `path` that replaces it on success and is deleted on failure."""
+    # Another process has its own; the suffix stays: it names the format.
+    part = path.with_name(f".part-{uuid4().hex[:8]}-{path.name}")
+    try:
+        yield part
         force_to_disk(part)
         part.replace(path)
     finally:

@@ -1,7 +1,6 @@
 """Common parts of studies: options, tables and provenance."""
 
 import argparse
-import csv
 import json
 import os
 import platform
@@ -14,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fourierkernels.foundation.files import write_table, write_text
 from fourierkernels.foundation.version import __version__
 
 _PACKAGES = ("fourierkernels", "numpy", "scipy", "numba", "finufft", "scikit-learn")
@@ -123,15 +123,7 @@ def write_study(
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder / f"{name}.csv", lines)
     text = json.dumps(provenance(config, source, packages), indent=2, ensure_ascii=False) + "\n"
-    (folder / f"{name}.json").write_text(text, encoding="utf-8")
-
-
-def write_table(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Write lines of the same columns as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+    write_text(folder / f"{name}.json", text)
 
 
 def provenance(

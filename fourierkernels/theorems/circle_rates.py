@@ -40,7 +40,11 @@ class CircleRow(RateRow):
 
 
 def circle_rate_table(
-    density: CircularDensity | str, kernels: Iterable[Kernel | str], *, sizes: Iterable[int] = SIZES
+    density: CircularDensity | str,
+    kernels: Iterable[Kernel | str],
+    *,
+    sizes: Iterable[int] = SIZES,
+    dim: int = 1,
 ) -> list[CircleRow]:
     """Return the optimum for every kernel and sample size, kernels outermost.
 
@@ -50,7 +54,7 @@ def circle_rate_table(
     Raises
     ------
     ValueError, TypeError
-        As :func:`fourierkernels.theory.circle_optimum`.
+        As :func:`fourierkernels.theory.circle_optimum`, or if there is more than one dimension.
 
     Examples
     --------
@@ -58,6 +62,8 @@ def circle_rate_table(
     >>> row.circle.frequencies, f"{row.circle.slope:.3f} {row.line.slope:.3f}", str(row.sharp)
     (63, '-0.749 -0.745', 'n^-3/4')
     """
+    if dim != 1:
+        raise ValueError(f"dim must be 1 for a density on a circle, got {dim}")
     target = as_circular(density)
     label = density if isinstance(density, str) else repr(density)
     wide, rows = list(sizes), []

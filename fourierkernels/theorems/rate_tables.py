@@ -5,10 +5,8 @@ this file. :func:`rates_table` and :func:`write_rates` are what ``fourierkernels
 writes.
 """
 
-import csv
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourierkernels.kernels import Kernel, as_kernel
@@ -135,13 +133,9 @@ def radius_lines(rows: Sequence[RateRow]) -> Iterator[str]:
         yield f"best radius of {kernel} grows like {row.sharp_radius}{paper}"
 
 
-def write_rates(path: Path, rows: Sequence[RateRow]) -> None:
-    """Write the same as CSV."""
-    records = [_record(row) for row in rows]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, records[0])
-        writer.writeheader()
-        writer.writerows(records)
+def rate_records(rows: Sequence[RateRow]) -> list[dict[str, object]]:
+    """Return the table as rows of a file."""
+    return [_record(row) for row in rows]
 
 
 def _record(row: RateRow) -> dict[str, object]:

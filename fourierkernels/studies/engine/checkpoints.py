@@ -13,8 +13,6 @@ A checkpoint may hold parameters that an update has ruined without one of them b
 good when they have been validated, or when the next update from them was healthy.
 """
 
-import csv
-import io
 import json
 import re
 import shutil
@@ -25,7 +23,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fourierkernels.foundation.files import file_digest, write_folder, write_text
+from fourierkernels.foundation.files import file_digest, write_folder, write_table
 from fourierkernels.models.tensor_files import read_metadata, read_tensors
 from fourierkernels.studies.engine.recipe import Recipe
 
@@ -276,13 +274,8 @@ def is_over(recipe: Recipe, step: int, history: Iterable[Mapping[str, Any]]) -> 
 
 def write_curve(output: Path, history: Iterable[Mapping[str, Any]]) -> None:
     """Write the table, replacing the one of an earlier checkpoint."""
-    text = io.StringIO()
     rows = curve_rows(history)
-    columns = list(rows[0]) if rows else list(_COLUMNS)
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(output / CURVE_TABLE, text.getvalue())
+    write_table(output / CURVE_TABLE, rows, list(rows[0] if rows else _COLUMNS))
 
 
 def _columns(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fourierkernels.foundation.device import device_sharing, keep_devices
-from fourierkernels.foundation.files import claimed, write_text
-from fourierkernels.foundation.provenance import write_study, write_table
+from fourierkernels.foundation.files import claimed, write_table, write_text
+from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.version import __version__
 from fourierkernels.foundation.workers import DeadlyPieceError, Work, spread
 from fourierkernels.studies.engine.comparison import Comparison

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fourierkernels.foundation.files import write_table
 from fourierkernels.models import TranslationModel, translation_loss
 from fourierkernels.studies.translation.bleu import (
     Bleu,
@@ -187,11 +188,7 @@ def compare_translations(
 
 def write_translations(folder: Path, split: str, sentences: Sequence[Mapping[str, str]]) -> None:
     """Write sentences as a table into the folder of a run."""
-    path = _table(folder, split)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(sentences)
+    write_table(_table(folder, split), sentences, _COLUMNS)
 
 
 def read_translations(folder: Path, split: str) -> list[dict[str, str]]:
