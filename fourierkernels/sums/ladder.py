@@ -92,7 +92,7 @@ def _starts(
     """Return where intervals start among sorted factors, as long as so many nodes allow."""
     phase = _largest_phase(nodes, tol)
     length = 2.0 * phase / (kernel.cutoff * float(spans.sum()) or 1.0)
-    share = 2.0 * phase / (kernel.cutoff * len(spans) * _decayed(kernel, tol))
+    share = 2.0 * phase / (kernel.cutoff * len(spans) * decayed(kernel, tol))
     starts = [len(factors)]
     while starts[-1] and len(starts) < _MOST_RUNGS:
         high = float(factors[starts[-1] - 1])
@@ -129,7 +129,7 @@ def _largest_phase(nodes: int, tol: float) -> float:
     return float(brentq(excess, 0.0, float(nodes), xtol=1e-3)) - 1e-3
 
 
-def _decayed(kernel: Kernel, tol: float) -> float:
+def decayed(kernel: Kernel, tol: float) -> float:
     """Return u from which on the shape, and what its integral lacks, are below `tol`."""
     if isinstance(kernel, GaussianKernel):
         return math.sqrt(2.0 * math.log(1.0 / tol))

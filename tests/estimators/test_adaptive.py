@@ -13,6 +13,7 @@ from fourierkernels.estimators import (
     AdaptiveRegression,
     MixedDensity,
 )
+from fourierkernels.estimators.adaptive.choice import AdaptiveScore, best_multiple, lscv_score
 from fourierkernels.estimators.adaptive.rules import AdaptiveRule, Sample, neighbour_distances
 from fourierkernels.estimators.modes import (
     highest_density_contours,
@@ -170,6 +171,75 @@ def test_contours_see_the_narrowest_kernel() -> None:
     assert region.area == pytest.approx(2 * np.pi * np.log(2) / 9, rel=2e-3)
 
 
+def slow_lscv(model: AdaptiveDensity, radius: float, reach: float) -> float:
+    """∫p̂² over a long fine grid, less twice the mean density at each sample by the others."""
+    other = copy.copy(model)
+    other.radius_ = np.array([radius])
+    x = np.arange(-reach, reach, 0.02)[:, None]
+    square = np.square(kernels_of(other, x).mean(axis=1)).sum() * 0.02
+    matrix = kernels_of(other, model.points_)
+    others = (matrix.sum(axis=1) - matrix.diagonal()) / (len(matrix) - 1)
+    return float(square - 2.0 * others.mean())
+
+
+@pytest.mark.parametrize("adaptive", list(ADAPTIVE_RULES))
+@pytest.mark.parametrize("kernel", ["gaussian", "fourier2", "fourier4"])
+def test_cross_validation_chooses_the_radius_of_the_estimate_itself(
+    kernel: str, adaptive: str
+) -> None:
+    model = AdaptiveDensity(kernel, adaptive=adaptive, radius="lscv").fit(X)
+    best = float(model.radius_[0])
+    scores = [slow_lscv(model, best * c, 200.0) for c in (0.5, 0.9, 0.98, 1.0, 1.02, 1.1, 2.0)]
+    assert min(scores) == scores[3]
+    for radius, score in ((best, scores[3]), (2.0 * best, scores[-1])):
+        other = copy.copy(model)
+        other.radius_ = np.array([radius])
+        assert lscv_score(other) == pytest.approx(score, rel=2e-4)
+
+
+def test_cross_validation_at_a_bound_is_that_of_the_mirrored_sample() -> None:
+    points = np.random.default_rng(4).exponential(size=(60, 1))
+    model = AdaptiveDensity("gaussian", bounds=[(0.0, None)], radius="lscv").fit(points)
+    mirrored = copy.copy(model)
+    mirrored.points_ = -points
+    x = np.arange(0.0, 60.0, 1e-3)[:, None]
+    values = (kernels_of(model, x) + kernels_of(mirrored, x)).mean(axis=1)
+    square = np.trapezoid(np.square(values), dx=1e-3)
+    matrix = kernels_of(model, points) + kernels_of(mirrored, points)
+    others = (matrix.sum(axis=1) - matrix.diagonal()) / (len(points) - 1)
+    assert lscv_score(model) == pytest.approx(square - 2.0 * others.mean(), rel=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["loo", "gcv", "aicc"])
+def test_rules_of_regression_choose_the_radius_of_the_estimate_itself(rule: str) -> None:
+    y = np.sin(2.0 * X[:, 0]) + 0.3 * np.random.default_rng(1).normal(size=len(X))
+    model = AdaptiveRegression("gaussian", radius=rule).fit(X, y)
+
+    def score(factor: float) -> float:
+        other = copy.copy(model)
+        other.radius_ = factor * model.radius_
+        weights = kernels_of(other, X)
+        hat = weights / weights.sum(axis=1, keepdims=True)
+        error, share = y - hat @ y, float(np.trace(hat)) / len(y)
+        if rule == "loo":
+            return float(np.square(error / (1.0 - hat.diagonal())).mean())
+        if rule == "gcv":
+            return float(np.square(error).mean() / (1.0 - share) ** 2)
+        loss = np.log(np.square(error).mean())
+        return float(loss + (1.0 + share) / (1.0 - share - 2.0 / len(y)))
+
+    scores = [score(factor) for factor in (0.5, 0.9, 0.97, 1.0, 1.03, 1.1, 2.0)]
+    assert min(scores) == scores[3]
+
+
+def test_columns_keep_their_ratio_of_radii() -> None:
+    points = np.random.default_rng(3).normal(size=(200, 2)) * [1.0, 10.0]
+    one = KernelDensity("gaussian", radius="lscv").fit(points).radius_
+    each = AdaptiveDensity("gaussian", radius="lscv").fit(points).radius_
+    assert each[0] / one[0] == pytest.approx(each[1] / one[1])
+    assert each[0] < one[0]
+
+
 def test_sensitivity_0_is_one_radius() -> None:
     y = np.sin(X[:, 0])
     one = AdaptiveRegression(radius=3.0, sensitivity=0.0).fit(X, y).predict(AT)
@@ -225,3 +295,12 @@ def test_what_has_no_formula_is_refused() -> None:
         MixedDensity(AdaptiveDensity(), ordered=[0]).fit(X)
     with pytest.raises(AttributeError):
         AdaptiveDensity(radius=2.0).partial_fit(X)
+
+
+def test_cross_validation_without_a_best_radius_is_refused() -> None:
+    far = AdaptiveDensity("fourier1", radius=3.0).fit([[-1e9], [0.0], [1.0], [2.0], [1e9]])
+    with pytest.raises(ValueError, match="and a range that 8,388,608 places resolve"):
+        lscv_score(far)
+    ever = AdaptiveScore(lambda fit: -float(fit.radius_[0]), 2.0)
+    with pytest.raises(ValueError, match=r"must find a best radius from 0\.03125 to 2 times"):
+        best_multiple(AdaptiveDensity().fit(X), ever)

@@ -3,7 +3,9 @@
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fourierkernels.estimators.adaptive.choice import AdaptiveScore, best_multiple
 from fourierkernels.estimators.adaptive.rules import ADAPTIVE_RULES, Sample
 from fourierkernels.estimators.base import KernelEstimator
 from fourierkernels.estimators.density import KernelDensity
@@ -28,6 +30,13 @@ class AdaptiveEstimator(KernelEstimator):
     sensitivity: float | None
     neighbours: int | None
     pilot: KernelDensity | None
+    _scores: dict[str, AdaptiveScore]
+
+    def _compute_fit(self, X: FloatArray, sample_weight: ArrayLike | None) -> None:
+        super()._compute_fit(X, sample_weight)
+        if isinstance(self.radius, str) and self.radius in self._scores:
+            self.radius_ = best_multiple(self, self._scores[self.radius])
+            self.plan_ = self._kept_sum().plan(X)
 
     def _chosen_radius(self, X: FloatArray) -> FloatArray:
         """Return R, and keep the factors, which go by it."""

@@ -1,11 +1,14 @@
 """Kernel density with a radius of each sample."""
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.estimators.adaptive.base import AdaptiveEstimator
+from fourierkernels.estimators.adaptive.choice import DENSITY_SCORES
 from fourierkernels.estimators.boxes import Bounds
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.proper import ProperDensity
+from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.theory.densities import Density
 
@@ -22,7 +25,8 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
     Parameters
     ----------
     kernel, radius, bandwidth, tol, bounds, weighting
-        As for `KernelDensity`; a rule chooses R for one radius, and the best one here is smaller.
+        As for `KernelDensity`; with "lscv" R has the least cross-validation of this estimate. Other
+        rules choose R for one radius, and the best one here is smaller.
     method : {"auto", "bandlimited", "reference"}
         How sums are computed: by sums with one radius each, exact to `tol`, or pair by pair; by
         default whichever a cost model finds cheaper.
@@ -48,7 +52,9 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
     ------
     ValueError
         From `fit`, as of `KernelDensity`; for a stream, an unknown rule, a sensitivity outside
-        [0, 1], a pilot that is not positive, neighbours that are too many or all copies.
+        [0, 1], a pilot that is not positive, neighbours that are too many or all copies; with
+        "lscv" as :func:`fourierkernels.estimators.adaptive.choice.lscv_score`, or if no multiple of
+        the radius for one radius is best.
 
     Examples
     --------
@@ -58,6 +64,8 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
     >>> model.density([[0.0], [8.0]]).round(4)  # the density is 0.3536 and 0.0019
     array([0.3241, 0.0018])
     """
+
+    _scores = DENSITY_SCORES
 
     def __init__(
         self,
@@ -87,6 +95,10 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
         self.sensitivity = sensitivity
         self.neighbours = neighbours
         self.pilot = pilot
+
+    def own_densities(self) -> FloatArray:
+        """Return what each sample, with its images, adds to Σw p̂ at itself, shape ``(n,)``."""
+        return np.asarray(self._own_terms() * np.exp(self._log_scale()) * self.weights_.sum())
 
     def proper(self) -> "KernelDensity | ProperDensity":
         """Return the estimate itself, which is a density if its kernel is nonnegative.

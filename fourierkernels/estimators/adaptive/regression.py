@@ -3,6 +3,7 @@
 from numpy.typing import ArrayLike
 
 from fourierkernels.estimators.adaptive.base import AdaptiveEstimator
+from fourierkernels.estimators.adaptive.choice import REGRESSION_SCORES
 from fourierkernels.estimators.boxes import Bounds
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.design import DesignFit
@@ -18,7 +19,8 @@ class AdaptiveRegression(AdaptiveEstimator, NadarayaWatson):
     Wide kernels where the design is sparse, narrow ones where it is dense; the factors are those of
     the density of the design. With `NadarayaWatson` it shares all that follows: derivatives,
     weights, leave-one-out (with the factors of the whole sample), limits, bounds and grids. Not for
-    streams, periods, devices or matrices. Rules such as "gcv" choose R for one radius.
+    streams, periods, devices or matrices. The rules "gcv", "loo" and "aicc" choose R for this
+    estimate, others for one radius.
 
     Parameters
     ----------
@@ -45,6 +47,8 @@ class AdaptiveRegression(AdaptiveEstimator, NadarayaWatson):
     >>> model.predict([[1.0]]).round(2)  # sin(1) = 0.84
     array([0.83])
     """
+
+    _scores = REGRESSION_SCORES
 
     def __init__(
         self,
