@@ -4,3 +4,35 @@ document.addEventListener("DOMContentLoaded", () => {
     if (figure.scrollWidth > figure.clientWidth) figure.tabIndex = 0;
   }
 });
+
+/* Names that the theme gives to what has one, which voice control then does not know; headings and
+   lists that are none; and a landmark around the logo. */
+function describe() {
+  const named = "summary[aria-label], .search-button-field[aria-label]";
+  for (const one of document.querySelectorAll(named)) one.removeAttribute("aria-label");
+  for (const icon of document.querySelectorAll(".theme-switch")) {
+    icon.removeAttribute("title");
+    icon.querySelector("title")?.remove();
+    icon.setAttribute("aria-hidden", "true");
+  }
+  for (const list of document.querySelectorAll(".sig dl:not(:has(> dt))")) {
+    const term = document.createElement("dt");
+    term.className = "visually-hidden";
+    term.textContent = "Parameters";
+    list.prepend(term);
+  }
+  for (const entry of document.querySelectorAll("[role=doc-biblioentry], .citation-list")) {
+    entry.removeAttribute("role");
+  }
+  for (const corner of document.querySelectorAll("th")) {
+    if (corner.textContent.trim()) continue;
+    const cell = document.createElement("td");
+    cell.className = corner.className;
+    corner.replaceWith(cell);
+  }
+  const start = document.querySelector(".sidebar-primary-items__start");
+  start?.setAttribute("role", "navigation");
+  start?.setAttribute("aria-label", "Book");
+}
+document.addEventListener("DOMContentLoaded", describe);
+window.addEventListener("load", describe); // icons are put into the page after the first
