@@ -12,10 +12,13 @@ errors are of paired samples, with 95 % intervals; `detectable` is the smallest 
 ratio, that these pairs would have shown with probability 0.8. Regressions of sin(2x) with noise
 0.3: error averaged over the design, at the best multiples.
 
+Chosen: densities of the same samples, one radius and the square root of its density as the pilot,
+each at the radius of its own least squares cross-validation; `factor` is the mean of their ratio.
+
 Times: sums at n queries of n normal samples, processor seconds of one thread: one radius, a radius
 of each sample, and the latter pair by pair, from the first queries; three interleaved repetitions.
 
-Writes adaptive_radii_exact, adaptive_radii_samples and adaptive_radii_times (CSV), and JSON.
+Writes adaptive_radii_exact, _samples, _chosen and _times (CSV), and JSON.
 """
 
 import argparse
@@ -54,6 +57,7 @@ DENSITIES = {
     "mw6": (0.0, 1.0),
     "mw10": (0.0, 0.5),
 }
+PARTS = ("all", "exact", "samples", "chosen", "times")
 MULTIPLES = tuple(2.0 ** (k / 3.0) for k in range(-3, 4))
 RULES: dict[str, dict[str, Any]] = {
     "abramson": {"adaptive": "abramson"},
@@ -215,8 +219,10 @@ def table_of(
         yield Sampled(kind, target, rule, n, len(samples), mean, *multiples, *ratios, *others)
 
 
-def density_rows(name: str, n: int, replicates: int, panels: int) -> Iterator[Sampled]:
-    """Yield the rows of one density."""
+def density_problem(
+    name: str, n: int, replicates: int, panels: int
+) -> tuple[list[FloatArray], Errors]:
+    """Return samples of a density, and the integrated squared error of an estimate from one."""
     density: Density = as_density(name)
     nodes = nodes_of(name, panels, reach=60.0)  # beyond, ∫p² of the Cauchy density is 2e-7
     p = np.asarray(density.pdf(nodes.x))
@@ -231,8 +237,42 @@ def density_rows(name: str, n: int, replicates: int, panels: int) -> Iterator[Sa
         gap = model.fit(x).density(nodes.x[:, None]) - p
         return float(nodes.weights @ np.square(gap))
 
-    base = optimum(density, "gaussian", n=n).radius
+    return samples, error
+
+
+def density_rows(name: str, n: int, replicates: int, panels: int) -> Iterator[Sampled]:
+    """Yield the rows of one density."""
+    samples, error = density_problem(name, n, replicates, panels)
+    base = optimum(as_density(name), "gaussian", n=n).radius
     yield from table_of("density", name, n, base, samples, error)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Mean errors at radii by cross-validation of each estimate itself, over that of one radius."""
+
+    density: str
+    n: int
+    replicates: int
+    fixed: float
+    ratio: float
+    low: float
+    high: float
+    detectable: float
+    factor: float
+
+
+def chosen(name: str, n: int, replicates: int, panels: int) -> Chosen:
+    """Return the row of one density."""
+    samples, error = density_problem(name, n, replicates, panels)
+    models: tuple[type[KernelDensity], ...] = KernelDensity, AdaptiveDensity
+    radii = [[m("gaussian", radius="lscv").fit(x).radius_[0] for m in models] for x in samples]
+    one, each = (
+        np.array([error(x, rule, r[k]) for x, r in zip(samples, radii, strict=True)])
+        for k, rule in enumerate((None, "abramson"))
+    )
+    factor = float(np.mean([mine / fixed for fixed, mine in radii]))
+    return Chosen(name, n, replicates, float(one.mean()), *paired(each, one), factor)
 
 
 DESIGNS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
@@ -298,11 +338,11 @@ def timed(dim: int, kernel: str, tol: float, n: int, repeats: int) -> Timed:
 
 
 def main() -> None:
-    """Run all three parts and write their tables."""
+    """Run the parts asked for and write their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "experiments/results")
     parser.add_argument("--quick", action="store_true", help="few samples, two densities")
-    parser.add_argument("--part", choices=("all", "exact", "samples", "times"), default="all")
+    parser.add_argument("--part", choices=PARTS, default="all")
     options = parser.parse_args()
     names = list(DENSITIES)[:2] if options.quick else list(DENSITIES)
     n, replicates = (100, 3) if options.quick else (1000, 20)
@@ -317,6 +357,8 @@ def main() -> None:
         sampled = [row for d in names for row in density_rows(d, n, replicates, 30)]
         sampled += [row for d in DESIGNS for row in regression_rows(d, n, replicates)]
         write("adaptive_radii_samples", sampled, config | {"multiples": MULTIPLES})
+    if options.part in ("all", "chosen"):
+        write("adaptive_radii_chosen", [chosen(d, n, replicates, 30) for d in names], config)
     if options.part in ("all", "times"):
         size, repeats = (1000, 1) if options.quick else (100_000, 3)
         cases = [(1, "gaussian", 1e-12), (1, "fourier4", 1e-12), (1, "fourier4", 1e-6)]
