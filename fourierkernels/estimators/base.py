@@ -231,7 +231,7 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         columns = np.zeros((len(points), 0)) if responses is None else responses[source]
         some = slice(None) if dims is None else list(dims)
         prepared = sample_sum(
-            np.ascontiguousarray(points[:, some]),
+            points if dims is None else np.ascontiguousarray(points[:, some]),
             factors=self._factors_at(source),
             kernel=self.kernel_,
             radius=self.radius_[some],

@@ -111,7 +111,24 @@ def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
     for name, values in (("X", X), ("y", options.get("y"))):
         if values is not None:
             check_kind(name, values)
+    if "y" not in options and _is_ready(estimator, X, **options):
+        estimator.n_features_in_ = np.shape(X)[1]
+        return X
     return validate_data(estimator, X, dtype=np.float64, order="C", **options)
+
+
+def _is_ready(estimator: Any, X: ArrayLike, *, reset: bool = True) -> bool:
+    """Return whether scikit-learn would pass an array as it is, which takes it a while to see."""
+    if (
+        type(X) is not np.ndarray
+        or X.dtype != np.float64
+        or X.ndim != 2
+        or not X.flags.c_contiguous
+    ):
+        return False
+    known = X.shape[1] if reset else estimator.n_features_in_
+    plain = not hasattr(estimator, "feature_names_in_") and X.shape[1] == known
+    return plain and bool(X.size) and bool(np.isfinite(X.sum()))
 
 
 def checked_queries(estimator: Any, X: ArrayLike) -> FloatArray:
