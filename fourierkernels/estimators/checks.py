@@ -128,7 +128,8 @@ def _is_ready(estimator: Any, X: ArrayLike, *, reset: bool = True) -> bool:
         return False
     known = X.shape[1] if reset else estimator.n_features_in_
     plain = not hasattr(estimator, "feature_names_in_") and X.shape[1] == known
-    return plain and bool(X.size) and bool(np.isfinite(X.sum()))
+    with np.errstate(over="ignore", invalid="ignore"):  # left to scikit-learn
+        return plain and bool(X.size) and bool(np.isfinite(X.sum()))
 
 
 def checked_queries(estimator: Any, X: ArrayLike) -> FloatArray:

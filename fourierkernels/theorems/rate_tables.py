@@ -1,7 +1,7 @@
 """Rates of the best exact MISE in n: what the paper proves, what is sharp, and the optima.
 
 The rates themselves are in `fourierkernels.theory.rates`; the theorems that state them are beside
-this file. :func:`rates_table` and :func:`write_rates` are what ``fourierkernels rates`` shows and
+this file. :func:`rates_table` and :func:`rate_records` are what ``fourierkernels rates`` shows and
 writes.
 """
 

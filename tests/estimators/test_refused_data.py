@@ -1,11 +1,13 @@
 """Data that a conversion to numbers would silently change are refused by name."""
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from fourierkernels import KernelDensity, NadarayaWatson
+from fourierkernels.estimators.checks import validated
 from fourierkernels.simulation import mise, mse
 
 X = np.random.default_rng(0).normal(size=(50, 1))
@@ -59,3 +61,11 @@ def test_masked_arrays_without_a_masked_entry_are_arrays() -> None:
         KernelDensity(radius=2.0).fit(whole).density(X)
         == KernelDensity(radius=2.0).fit(X).density(X)
     ).all()
+
+
+def test_entries_whose_sum_overflows_are_taken_without_a_warning() -> None:
+    """As scikit-learn takes them, though arrays that are ready do not go through it."""
+    largest = np.full((3, 1), np.finfo(float).max)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(validated(KernelDensity(), largest), largest)
