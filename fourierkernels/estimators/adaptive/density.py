@@ -53,8 +53,8 @@ class AdaptiveDensity(AdaptiveEstimator, KernelDensity):
     ValueError
         From `fit`, as of `KernelDensity`; for a stream, an unknown rule, a sensitivity outside
         [0, 1], a pilot that is not positive, neighbours that are too many or all copies; with
-        "lscv" as :func:`fourierkernels.estimators.adaptive.choice.lscv_score`, or if no multiple of
-        the radius for one radius is best.
+        "lscv" in more than three dimensions, for a range that takes more than 2^23 places, or if
+        no multiple of the radius for one radius is best.
 
     Examples
     --------
