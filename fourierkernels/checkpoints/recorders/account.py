@@ -9,6 +9,7 @@ not, is named.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -16,26 +17,28 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fourierkernels.checkpoints.recorders.call import RecordedCalls
+from fourierkernels.checkpoints.recorders.departures import departure
 from fourierkernels.checkpoints.recorders.flow import (
     CONSTANT,
-    LEARNT,
     READ,
     Fact,
     Origin,
-    Sequences,
     contracts,
     is_feature,
     is_layer,
     place_of,
-    sequences,
-    strides,
     tensors_in,
 )
+from fourierkernels.checkpoints.recorders.layers import convolve, embed, join, layer
 from fourierkernels.checkpoints.recorders.operations import (
+    ADDED,
+    DIFFERENCES,
+    DISTANCES,
     DIVIDED,
     GATHERED,
     JOINED,
     LAYERS,
+    NORMS,
     ORDERED,
     PARTS,
     PRODUCTS,
@@ -80,17 +83,19 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.flow = recorded.flow
         self.origins: list[Origin] = []
         self.leading: Sequence[int] = ()  # the first dimensions of the input: texts, tokens
-        self.handlers = {
+        self.handlers: dict[str, Callable[[Step], None]] = {
             "einsum": self._einsum,
-            "embedding": self._embed,
+            "embedding": partial(embed, self.flow),
             **dict.fromkeys(PRODUCTS, self._product),
             **dict.fromkeys(SOFTMAX, self._softmax),
             **dict.fromkeys(SUMS | REDUCED, self._sum),
             **dict.fromkeys(RUNNING, self._add_up),
             **dict.fromkeys(LAYERS, self._convolve),
-            **dict.fromkeys(JOINED, self._join),
+            **dict.fromkeys(JOINED, partial(join, self.flow)),
             **dict.fromkeys(ORDERED, self._order),
             **dict.fromkeys(GATHERED, self._gather),
+            **dict.fromkeys(DISTANCES, self._distance),
+            **dict.fromkeys(ADDED, self._add),
         }
 
     def __torch_dispatch__(
@@ -111,9 +116,16 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if k < len(args):
                 self._save(args[k])
         result = function(*args, **given)
+        self._depart(where, function, args, given, result)
         named = zip((one.name for one in function._schema.arguments), args, strict=False)
         self.take(name, args, {**dict(named), **given} if is_fused(name) else given, result, where)
         return result
+
+    def _depart(self, where: str, function: Any, args: Any, given: Any, result: Any) -> None:
+        """Name an operation that cannot be followed, unless it is a recorder's."""
+        reason = departure(function, args, given, result, self.flow)
+        if reason is not None and not self.recorded.suspension.depth:
+            self.recorded.unread.setdefault(where, reason)
 
     def _in_parts(self, function: Any, args: Any, given: Any) -> Any:
         with self:
@@ -172,7 +184,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if other.leaf and right.ndim == 2:
                 weight = right.mT if step.name == "linear" else right
                 self.found("layer", (left, weight), {}, result)
-            self._layer(left, right, result, by_right=other.leaf or one.level > other.level)
+            layer(self.flow, left, right, result, by_right=other.leaf or one.level > other.level)
             return
         for meeting in one.meetings | other.meetings:
             meeting.pools = False  # what was pooled meets queries
@@ -210,6 +222,26 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._meet(step.where, step.result, left, right, weights=right if normal[1] else left)
         if not any(normal):
             self.flow.set(step.result, replace(self.flow.of(step.result), origins=origins))
+
+    def _distance(self, step: Step) -> None:
+        """Know distances of two computed tensors, which may be scores."""
+        sides = step.args[:2]
+        self._follow(step)
+        if all(map(self.flow.is_computed, sides)):
+            self._pair(step.where, step.result, *sides)
+
+    def _add(self, step: Step) -> None:
+        """Know weights times values that are added up key by key."""
+        parts = list(tensors_in(step.args))
+        facts = [self.flow.of(one) for one in parts]
+        self._follow(step)
+        if len(parts) == 3:  # addcmul
+            self._weigh(parts[1:], step.result)
+            facts = [facts[0], self.flow.of(step.result)]
+        weighing = [one.origins for one in facts if one.weighs]
+        if len(weighing) == 2 and weighing[0] & weighing[1]:
+            weights = next(one for one in parts if self.flow.of(one).origins)
+            self._meet(step.where, step.result, *parts, weights=weights)
 
     def _softmax(self, step: Step) -> None:
         args, result, where = step.args, step.result, step.where
@@ -252,6 +284,15 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         first = operands if weights is None else (weights, *others)
         self.flow.meet(where, result, first, pools=pools)
 
+    def _convolve(self, step: Step) -> None:
+        """Know a convolution or a norm; the filters may be weights."""
+        read, filters = step.args[:2]
+        if "conv" in step.name and self.flow.of(filters).origins:
+            self.flow.mark_read((read,))
+            self._meet(step.where, step.result, read, filters, weights=filters)
+        else:
+            convolve(self.flow, step)
+
     def _sum(self, step: Step) -> None:
         name, args, results = step.name, step.args, step.results
         operand = next(tensors_in(args), None)
@@ -261,7 +302,7 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in SUMS and fact.weighs and fact.origins:
             self._meet(step.where, results[0], operand, weights=operand)
             return
-        if name in SUMS and fact.pairs and not fact.origins:
+        if name in SUMS | NORMS and fact.pairs and not fact.origins:
             self._pair(step.where, results[0], *fact.pairs)
             return
         total = (place_of(operand), args[1]) if name in SUMS and len(args) > 1 else None
@@ -277,47 +318,6 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             origin = Origin(step.where, tuple(step.result.shape), fact.pairs, state=True)
             self.flow.set(step.result, replace(fact, origins=frozenset([origin]), pairs=()))
 
-    def _layer(self, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
-        """Know what a layer with weights of its own puts out; mixed heads are still weights."""
-        read = left if by_right else right
-        mixed = read.shape[-1 if by_right or read.ndim == 1 else -2]
-        fact, other = self.flow.of(read), self.flow.of(right if by_right else left)
-        kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
-        for origin in fact.origins - kept:
-            origin.used = True
-        sequence = fact.sequence if fact.level >= other.level else other.sequence
-        dim = -1 if by_right else -2
-        features = strides(result, dim) if result.ndim > 1 or by_right else ()
-        level = max(fact.level, other.level)
-        self.flow.set(result, Fact(level, sequence, origins=kept, features=features))
-
-    def _convolve(self, step: Step) -> None:
-        """Know what a convolution or a norm puts out."""
-        read, result = step.args[0], step.result
-        self.flow.mark_read((read,))
-        self.flow.follow([read], [result])
-        fact = self.flow.of(result)
-        mixed = read.shape[1] if "conv" in step.name else None
-        kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
-        level = max(fact.level, LEARNT) if fact.level else CONSTANT
-        features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features
-        self.flow.set(result, Fact(level, fact.sequence, origins=kept, features=features))
-
-    def _embed(self, step: Step) -> None:
-        table, ids = (self.flow.of(one) for one in step.args[:2])
-        sequence = ids.sequence if ids.level == READ else table.sequence
-        features = strides(step.result, -1)
-        self.flow.set(step.result, Fact(max(ids.level, LEARNT), sequence, features=features))
-
-    def _join(self, step: Step) -> None:
-        """Know several tensors in one: of their sequences, if these are several."""
-        parts = list(tensors_in(step.args))
-        fact, found = self.flow.merged(parts), dict[Any, None]()
-        for one in parts:
-            found.update(dict.fromkeys(sequences(self.flow.of(one).sequence)))
-        whole = next(iter(found)) if len(found) == 1 else Sequences(tuple(found))
-        self.flow.set(step.result, replace(fact, sequence=whole))
-
     def _follow(self, step: Step) -> None:
         name, results = step.name, step.results
         operands = list(tensors_in((*step.args, *step.given.values())))
@@ -330,8 +330,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name.endswith("_") and operands:
             self._write(operands)
         self.flow.follow(operands, results)
-        if name in TIMES and len(operands) == 2 and results[0].numel() > 1:
-            self._weigh(operands, results[0])
+        if name in TIMES | DIFFERENCES and len(operands) == 2 and results[0].numel() > 1:
+            self._weigh(operands, results[0], times=name in TIMES)
         if dim is not None:
             self._normal(dim, results[0], step.where)
 
@@ -359,14 +359,14 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         else:
             self._meet(step.where, step.result, values, by, weights=by)
 
-    def _weigh(self, operands: list[Tensor], result: Tensor) -> None:
+    def _weigh(self, operands: list[Tensor], result: Tensor, *, times: bool = True) -> None:
         """Know weights times values number by number, before they are added up."""
         facts = [self.flow.of(one) for one in operands]
         broadcast = max(one.numel() for one in operands) < result.numel()
         if broadcast and all(self.flow.is_computed(one) for one in operands):
             self.flow.set(result, replace(self.flow.of(result), pairs=tuple(operands)))
         tainted = [k for k in (0, 1) if facts[k].origins]
-        if len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
+        if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
             return
         state = any(one.state for one in facts[tainted[0]].origins)
         if state or operands[tainted[0]].numel() < result.numel():

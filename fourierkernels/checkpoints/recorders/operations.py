@@ -11,15 +11,15 @@ PRODUCTS = {
     "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0,
     "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1,
 }  # fmt: skip
-PARTS = {"tensordot", "inner", "bilinear", "chain_matmul", "linalg_multi_dot"}
+PARTS = {"tensordot", "inner", "bilinear", "chain_matmul", "linalg_multi_dot", "linalg_vecdot"}
 SOFTMAX = {
     "softmax", "_softmax", "_safe_softmax", "special_softmax", "log_softmax", "_log_softmax",
 }  # fmt: skip
 SUMS = {"sum", "mean", "nansum"}
 RUNNING = {"cumsum", "cumsum_"}
 REDUCED = {
-    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm", "nll_loss_forward",
-    "nll_loss_nd", "cross_entropy_loss", "nll_loss",
+    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm",
+    "linalg_vector_norm", "nll_loss_forward", "nll_loss_nd", "cross_entropy_loss", "nll_loss",
 }  # fmt: skip
 LAYERS = {
     "convolution", "conv1d", "conv2d", "conv3d", "_convolution", "mkldnn_convolution",
@@ -34,6 +34,10 @@ RANKED = {"topk", "sort", "argsort", "argmax", "argmin"}
 JOINED = {"cat", "concat", "concatenate", "stack", "hstack"}
 DIVIDED = {"div", "div_", "true_divide", "divide"}
 TIMES = {"mul", "multiply"}
+ADDED = {"add", "add_", "addcmul", "addcmul_"}
+DIFFERENCES = {"sub", "subtract", "rsub"}
+DISTANCES = {"cdist", "_cdist_forward", "_euclidean_dist"}
+NORMS = {"norm", "linalg_vector_norm"}
 VIEWS = {
     "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",
     "squeeze", "split", "split_with_sizes", "chunk", "unbind", "detach", "alias", "unflatten", "mT",

@@ -177,7 +177,7 @@ class _Watch(TorchFunctionMode):
         """Read a function of torch that was called."""
         if _is_flexible(function):
             self._flexible(function, result[0], *args)
-        if function is Tensor.numpy:
+        if function in (Tensor.numpy, Tensor.tolist):
             self._leave(*args)
         if not isinstance(result, Tensor):
             return

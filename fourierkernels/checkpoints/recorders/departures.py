@@ -1,0 +1,46 @@
+"""What an account cannot follow: how numbers leave the operations of torch that it knows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fourierkernels.checkpoints.recorders.flow import Flow, tensors_in
+from fourierkernels.checkpoints.recorders.operations import TIMES
+
+_OWN = {"aten", "prim", "prims", "profiler", "higher_order", "torchvision"}
+_LEFT = "its scores leave torch number by number"
+_SPARSE = "its weights are held in a tensor that is not dense"
+_SPECTRA = "it multiplies transforms of two computed sequences, which no map shows"
+
+
+def departure(
+    function: Any, args: Sequence[Any], given: dict[str, Any], result: Any, flow: Flow
+) -> str | None:
+    """Return why what an operation computes cannot be followed; None if it can.
+
+    Parameters
+    ----------
+    function : torch._ops.OpOverload
+    args, given
+        Its arguments.
+    result
+        What came out.
+    """
+    read = [one for one in tensors_in((*args, *given.values())) if flow.is_computed(one)]
+    numbers = {one.data_ptr() for one in read if one.is_floating_point() or one.is_complex()}
+    if function.namespace not in _OWN and len(numbers) > 1:
+        return f"the operator {function} is none of torch's"
+    name = function.overloadpacket.__name__
+    if name in TIMES and len(numbers) > 1 and all(map(torch.is_complex, read)):
+        return _SPECTRA
+    if not any(origin.sides for one in read for origin in flow.of(one).origins):
+        return None
+    if name in {"item", "_local_scalar_dense"}:
+        return _LEFT
+    return _SPARSE if any(map(_is_sparse, tensors_in([result]))) else None
+
+
+def _is_sparse(tensor: Tensor) -> bool:
+    return tensor.layout is not torch.strided

@@ -1,0 +1,65 @@
+"""What is known of what layers put out: linear ones, convolutions, norms, tables, and joins."""
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from fourierkernels.checkpoints.recorders.flow import (
+    CONSTANT,
+    LEARNT,
+    READ,
+    Fact,
+    Flow,
+    Sequences,
+    sequences,
+    strides,
+    tensors_in,
+)
+from fourierkernels.checkpoints.recorders.operations import Step
+
+
+def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
+    """Know what a layer with weights of its own puts out; mixed heads are still weights."""
+    read = left if by_right else right
+    mixed = read.shape[-1 if by_right or read.ndim == 1 else -2]
+    fact, other = flow.of(read), flow.of(right if by_right else left)
+    kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
+    for origin in fact.origins - kept:
+        origin.used = True
+    sequence = fact.sequence if fact.level >= other.level else other.sequence
+    dim = -1 if by_right else -2
+    features = strides(result, dim) if result.ndim > 1 or by_right else ()
+    level = max(fact.level, other.level)
+    flow.set(result, Fact(level, sequence, origins=kept, features=features))
+
+
+def convolve(flow: Flow, step: Step) -> None:
+    """Know what a convolution or a norm puts out."""
+    read, result = step.args[0], step.result
+    flow.mark_read((read,))
+    flow.follow([read], [result])
+    fact = flow.of(result)
+    mixed = read.shape[1] if "conv" in step.name else None
+    kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
+    level = max(fact.level, LEARNT) if fact.level else CONSTANT
+    features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features
+    flow.set(result, Fact(level, fact.sequence, origins=kept, features=features))
+
+
+def embed(flow: Flow, step: Step) -> None:
+    """Know what is looked up in a table: of the sequence of its ids, if these were read."""
+    table, ids = (flow.of(one) for one in step.args[:2])
+    sequence = ids.sequence if ids.level == READ else table.sequence
+    features = strides(step.result, -1)
+    flow.set(step.result, Fact(max(ids.level, LEARNT), sequence, features=features))
+
+
+def join(flow: Flow, step: Step) -> None:
+    """Know several tensors in one: of their sequences, if these are several."""
+    parts = list(tensors_in(step.args))
+    fact, found = flow.merged(parts), dict[Any, None]()
+    for one in parts:
+        found.update(dict.fromkeys(sequences(flow.of(one).sequence)))
+    whole = next(iter(found)) if len(found) == 1 else Sequences(tuple(found))
+    flow.set(step.result, replace(fact, sequence=whole))

@@ -1,0 +1,201 @@
+"""Attention without products of matrices is not silent; what is none raises no alarm."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fourierkernels.checkpoints.recorders.recording import recording
+
+B, N, H, D, E = 3, 6, 4, 4, 16
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class Layer(nn.Module):
+    def __init__(self, attend: Attend) -> None:
+        super().__init__()
+        self.attend = attend
+        self.parts, self.out = nn.Linear(E, 3 * E), nn.Linear(E, E)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.parts(x).unflatten(-1, (3, H, D)).permute(2, 0, 3, 1, 4)
+        return x + self.out(self.attend(q, k, v).transpose(1, 2).flatten(2))
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT / 2).softmax(-1) @ v
+
+
+def sigmoid(q: Tensor, k: Tensor) -> Tensor:
+    return torch.sigmoid(q @ k.mT / 2)
+
+
+def normalised_after(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = torch.exp(-(torch.cdist(q, k) ** 2))
+    return weights @ v / weights.sum(-1, keepdim=True)
+
+
+def apart(q: Tensor, k: Tensor) -> Tensor:
+    return q[:, :, :, None] - k[:, :, None]
+
+
+def number_by_number(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (torch.exp(-apart(q, k).square().sum(-1))[..., None] * v[:, :, None]).sum(-2)
+
+
+def filters(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Maps are the filters of a grouped convolution."""
+    weights = (q @ k.mT / 2).softmax(-1).reshape(B * H * N, N, 1)
+    return functional.conv1d(v.reshape(1, B * H * N, D), weights, groups=B * H).reshape(q.shape)
+
+
+def sparse(normal: Callable[[Tensor], Tensor]) -> Attend:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = normal(q @ k.mT / 2).flatten(0, 1)
+        pairs = zip(weights, v.flatten(0, 1), strict=True)
+        return torch.stack([torch.sparse.mm(a.to_sparse(), b) for a, b in pairs]).reshape(q.shape)
+
+    return attend
+
+
+def key_by_key(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights, found = sigmoid(q, k), torch.zeros_like(q)
+    for j in range(N):
+        found = found + weights[..., j, None] * v[:, :, j, None]
+    return found
+
+
+def key_by_key_fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights, found = sigmoid(q, k), torch.zeros_like(q)
+    for j in range(N):
+        found = torch.addcmul(found, weights[..., j, None], v[:, :, j, None])
+    return found
+
+
+def autocorrelation(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Autoformer: values are rolled by the delays at which queries and keys agree most."""
+    spectra = torch.fft.rfft(q, dim=2) * torch.fft.rfft(k, dim=2).conj()
+    agree = torch.fft.irfft(spectra, n=N, dim=2).mean((1, 3))  # (B, N)
+    delays = agree.mean(0).topk(2).indices
+    weights = agree[:, delays].softmax(-1)[..., None, None, None]
+    return weights[:, 0] * v.roll(1, 2) + weights[:, 1] * v.roll(2, 2)
+
+
+def convolved(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    spectra = torch.fft.rfft(k, 2 * N, dim=2) * torch.fft.rfft(v, 2 * N, dim=2)
+    return q * torch.fft.irfft(spectra, 2 * N, dim=2)[:, :, :N]
+
+
+@torch.library.custom_op("recorded_tests::attend", mutates_args=())
+def opaque(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return plain(q, k, v)
+
+
+def through_lists(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.tensor(sigmoid(q, k).tolist()) @ v
+
+
+def through_numbers(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    flat = sigmoid(q, k).flatten()
+    weights = torch.tensor([flat[i].item() for i in range(len(flat))])
+    return weights.reshape(B, H, N, N) @ v
+
+
+SILENT: dict[str, Attend] = {
+    "distances": lambda q, k, v: torch.exp(-torch.cdist(q, k)) @ v,
+    "distances, normalised after": normalised_after,
+    "differences": lambda q, k, v: torch.exp(-apart(q, k).abs().sum(-1)) @ v,
+    "norms of differences": lambda q, k, v: torch.exp(-apart(q, k).norm(dim=-1)) @ v,
+    "squared differences, number by number": number_by_number,
+    "maps as filters": filters,
+    "sparse": sparse(lambda scores: scores.softmax(-1)),
+    "sparse, without softmax": sparse(torch.sigmoid),
+    "key by key": key_by_key,
+    "key by key, fused": key_by_key_fused,
+    "autocorrelation": autocorrelation,
+    "convolution of keys and values": convolved,
+    "operator of another library": lambda q, k, v: opaque(q, k, v),
+    "inner products": lambda q, k, v: (
+        torch.sigmoid(torch.linalg.vecdot(q[:, :, :, None], k[:, :, None])) @ v
+    ),
+    "lists": through_lists,
+    "single numbers": through_numbers,
+}
+
+
+def run(middle: nn.Module, mode: Any) -> Any:
+    model = nn.Sequential(Layer(plain), middle, Layer(plain)).eval().requires_grad_(False)
+    with mode(), recording(model) as calls:
+        model(torch.randn(B, N, E))
+    return calls
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", SILENT)
+def test_attention_that_no_product_of_matrices_shows_is_named(kind: str, mode: Any) -> None:
+    torch.manual_seed(0)
+    calls = run(Layer(SILENT[kind]), mode)
+    assert [call.name for call in calls] == ["0", "2"]
+    assert list(calls.unread) == ["1"]
+
+
+class Other(nn.Module):
+    """What is not attention, but uses the same operations."""
+
+    def __init__(self, mix: str) -> None:
+        super().__init__()
+        self.mix, self.codes = mix, nn.Parameter(torch.randn(5, E))
+        self.filter, self.taps = nn.Parameter(torch.randn(1, N, E)), nn.Linear(E, E * 3)
+        self.near = nn.Parameter(torch.randn(N, N).relu())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return OTHERS[self.mix](self, x)
+
+
+def nearest_code(m: Any, x: Tensor) -> Tensor:
+    return x + m.codes[torch.cdist(x, m.codes).argmin(-1)]
+
+
+def nearest_code_by_differences(m: Any, x: Tensor) -> Tensor:
+    return x + m.codes[(x[:, :, None] - m.codes).square().sum(-1).argmin(-1)]
+
+
+def long_filter(m: Any, x: Tensor) -> Tensor:
+    spectra = torch.fft.rfft(x, 2 * N, dim=1) * torch.fft.rfft(m.filter, 2 * N, dim=1)
+    return x + torch.fft.irfft(spectra, 2 * N, dim=1)[:, :N]
+
+
+def own_filters(m: Any, x: Tensor) -> Tensor:
+    """Filters that are computed from a text's mean, one group for each text."""
+    weight = m.taps(x.mean(1)).reshape(B * E, 1, 3)
+    turned = x.mT.reshape(1, B * E, N)
+    return x + functional.conv1d(turned, weight, padding=1, groups=B * E).reshape(B, E, N).mT
+
+
+def given_graph(m: Any, x: Tensor) -> Tensor:
+    return x + torch.stack([torch.sparse.mm(m.near.to_sparse(), one) for one in x])
+
+
+OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "nearest code": nearest_code,
+    "nearest code by differences": nearest_code_by_differences,
+    "long filter": long_filter,
+    "filters of each text": own_filters,
+    "a graph that was learnt": given_graph,
+    "centred": lambda m, x: x - x.mean(1, keepdim=True),
+    "a factor read as a number": lambda m, x: x * float(x.abs().amax()),
+}
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("mix", OTHERS)
+def test_distances_filters_and_graphs_that_are_no_attention_raise_no_alarm(
+    mix: str, mode: Any
+) -> None:
+    torch.manual_seed(0)
+    calls = run(Other(mix), mode)
+    assert [call.name for call in calls] == ["0", "2"]
+    assert calls.unread == {}
