@@ -25,6 +25,7 @@ from fourierkernels.checkpoints.recorders.slabs import (
 )
 
 _NO_MAP = "it computes no map of all its tokens"
+_WINDOWS = "it splits its sequence into windows itself"
 _METHOD = "bigbird_block_sparse_attention"
 _KEY_MASK = 2  # its place after queries, keys and values
 
@@ -84,6 +85,9 @@ class _Listener:
         self.seen.clear()
 
     def split(self, _: Any, inputs: Any, output: Tensor) -> None:
+        if self.taken and output.ndim != 3:
+            self.taken = False
+            self.recorded.unread[self.name] = _WINDOWS
         if self.taken:
             batch, n, _features = output.shape
             parts = output.reshape(batch, n, 3, self.module.num_heads, -1).permute(2, 0, 3, 1, 4)
@@ -132,8 +136,13 @@ def _record_timm(module: Any, name: str, recorded: RecordedCalls) -> Callable[[]
 
 
 def _takes(inputs: tuple[Any, ...]) -> bool:
-    """Tell whether the input is a sequence; models with windows and grids of tokens differ."""
-    return len(inputs) > 0 and isinstance(inputs[0], Tensor) and inputs[0].ndim == 3
+    """Tell whether the input is a sequence; models with windows and grids of tokens differ.
+
+    Those that are given the sides of a grid make windows of the sequence themselves.
+    """
+    if not inputs or any(isinstance(one, tuple | list) for one in inputs):
+        return False
+    return isinstance(inputs[0], Tensor) and inputs[0].ndim == 3
 
 
 def _is_timm(module: nn.Module) -> bool:

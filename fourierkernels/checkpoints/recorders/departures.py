@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.flow import Flow, tensors_in
-from fourierkernels.checkpoints.recorders.operations import TIMES
+from fourierkernels.checkpoints.recorders.operations import PRODUCTS, SOFTMAX, TIMES, is_fused
 
 _OWN = {"aten", "prim", "prims", "profiler", "higher_order", "torchvision"}
 _LEFT = "its scores leave torch number by number"
 _SPARSE = "its weights are held in a tensor that is not dense"
+NESTED = "it computes with nested tensors, whose maps have no shape in common"
 _SPECTRA = "it multiplies transforms of two computed sequences, which no map shows"
 
 
@@ -35,11 +36,18 @@ def departure(
     name = function.overloadpacket.__name__
     if name in TIMES and len(numbers) > 1 and all(map(torch.is_complex, read)):
         return _SPECTRA
-    if not any(origin.sides for one in read for origin in flow.of(one).origins):
+    if not any(origin.scores for one in read for origin in flow.of(one).origins):
         return None
     if name in {"item", "_local_scalar_dense"}:
         return _LEFT
     return _SPARSE if any(map(_is_sparse, tensors_in([result]))) else None
+
+
+def is_nested_attention(name: str, args: Sequence[Any]) -> bool:
+    """Tell whether an operation on nested tensors may be of attention: no layer's own product."""
+    if name in SOFTMAX or is_fused(name):
+        return True
+    return name in PRODUCTS and any(one.is_nested for one in tensors_in(args[1:]))
 
 
 def _is_sparse(tensor: Tensor) -> bool:

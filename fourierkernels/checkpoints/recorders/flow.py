@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_map
@@ -27,8 +28,8 @@ class Origin:
         Name of the module.
     shape : tuple of int
         Its own: what mixes the last two dimensions, of positions or features, ends it.
-    sides : tuple of Tensor
-        The factors of a product; none of weights that follow from no product.
+    scores : bool
+        Whether it is, or follows from, a product of two computed tensors.
     normal : bool
         Whether it was normalised: a softmax.
     pools : bool
@@ -38,15 +39,15 @@ class Origin:
     state : bool
         Whether it is a sum, up to each place, of products of features: linear attention's.
     used : bool
-        Whether other computed numbers or a layer came to it: not if it is what the model puts out,
-        or what tokens are chosen by.
+        Whether other computed numbers or a layer came to it, or to what was added up of it: not if
+        it is what the model puts out, or what tokens are chosen by.
     met : bool
         Whether it has met values.
     """
 
     where: str
     shape: tuple[int, ...]
-    sides: tuple[Tensor, ...] = ()
+    scores: bool = False
     normal: bool = False
     pools: bool = False
     places: bool = True
@@ -88,8 +89,13 @@ class Fact:
         Strides from one and below another belong to what a layer puts out, and not to positions.
     weighs : bool
         Whether weights and values were multiplied in it number by number.
-    pairs : tuple of Tensor
-        The two tensors of which each number of one was multiplied with several of the other.
+    paired : bool
+        Whether each number of one computed tensor came together with several of another, or with
+        one that was moved.
+    moved : bool
+        Whether places were moved, so that a place meets others.
+    told : frozenset of Origin
+        The products and weights that these numbers are sums, means or extremes of.
     total_of : hashable
         The tensor whose numbers were added up in it, and along which dimensions.
     meetings : frozenset of Meeting
@@ -102,7 +108,9 @@ class Fact:
     origins: frozenset[Origin] = frozenset()
     features: tuple[tuple[int, int], ...] = ()
     weighs: bool = False
-    pairs: tuple[Tensor, ...] = ()
+    paired: bool = False
+    moved: bool = False
+    told: frozenset[Origin] = frozenset()
     total_of: tuple[int, Any] | None = None
     meetings: frozenset[Meeting] = frozenset()
 
@@ -193,22 +201,29 @@ class Flow:
         if place:
             self.facts[place] = fact
 
-    def merged(self, operands: Iterable[Tensor]) -> Fact:
-        """Return the fact of numbers computed one by one: of the largest operand that was read."""
+    def merged(self, operands: Sequence[Tensor]) -> Fact:
+        """Return the fact of numbers computed one by one: of the largest operand that was read.
+
+        What chose the places of an index is no part of the numbers that lie there.
+        """
+        if len(operands) < 2:
+            return replace(self.of(operands[0]), leaf=False) if operands else _NOTHING
         known = [(one.numel(), self.of(one)) for one in operands]
-        if not known:
-            return _NOTHING
         most = max(known, key=lambda pair: (pair[1].level, pair[0]))[1]
         largest = max(known, key=lambda pair: (pair[0], bool(pair[1].features)))[1]
+        facts = [fact for _, fact in known]
+        numbers = [self.of(one) for one in operands if not is_whole(one)] or facts
         return Fact(
             level=most.level,
             sequence=most.sequence,
-            origins=frozenset().union(*(one.origins for _, one in known)),
+            origins=frozenset().union(*(one.origins for one in numbers)),
             features=largest.features,
-            weighs=any(one.weighs for _, one in known),
-            pairs=next((one.pairs for _, one in known if one.pairs), ()),
-            total_of=next((one.total_of for _, one in known if one.total_of), None),
-            meetings=frozenset().union(*(one.meetings for _, one in known)),
+            weighs=any(one.weighs for one in facts),
+            paired=any(one.paired for one in numbers),
+            moved=any(one.moved for one in numbers),
+            told=frozenset().union(*(one.told for one in numbers)),
+            total_of=next((one.total_of for one in facts if one.total_of), None),
+            meetings=frozenset().union(*(one.meetings for one in facts)),
         )
 
     def follow(self, operands: list[Tensor], results: Iterable[Tensor]) -> None:
@@ -228,8 +243,11 @@ class Flow:
         """Know that weights come together with other computed numbers."""
         numbers = [one for one in operands if one.is_floating_point()]
         facts = [self.of(one) for one in numbers if self.is_computed(one)]
-        for origin in frozenset[Origin]().union(*(one.origins for one in facts)):
-            origin.used |= any(origin not in one.origins for one in facts)
+        known = [one.origins | one.told for one in facts]
+        for own in known:
+            if any(own.isdisjoint(others) for others in known):
+                for origin in own:
+                    origin.used = True
 
     def meet(
         self,
@@ -238,6 +256,7 @@ class Flow:
         operands: Sequence[Tensor],
         *,
         pools: bool = False,
+        paired: bool = False,
     ) -> None:
         """Know what came out where weights met values, in the module `where`.
 
@@ -247,8 +266,10 @@ class Flow:
             First the weights, or the queries that they follow from.
         pools : bool
             Whether there is no query.
+        paired : bool
+            Whether the weights are pairs of numbers that were not added up.
         """
-        meeting = Meeting(where, fingerprint(result), pools)
+        meeting = Meeting(where, fingerprint(result), pools, paired)
         self.meetings.append(meeting)
         level = max(self.of(one).level for one in operands)
         sequence = self.of(operands[0]).sequence
@@ -283,6 +304,18 @@ def is_layer(one: Fact, other: Fact, right: Tensor) -> bool:
         return True
     alike = right.ndim < 3 or right.stride(0) == 0
     return alike and (one.level, other.level) == (READ, LEARNT)
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Tell whether a tensor is one array: not nested, not sparse, not many as in torch.vmap."""
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        return False
+    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def is_whole(tensor: Tensor) -> bool:
+    """Tell whether a tensor holds whole numbers, as an index does."""
+    return not (tensor.dtype is torch.bool or tensor.is_floating_point() or tensor.is_complex())
 
 
 def contracts(equation: str, operands: Sequence[Tensor]) -> bool:

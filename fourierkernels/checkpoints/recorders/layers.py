@@ -11,6 +11,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     READ,
     Fact,
     Flow,
+    Origin,
     Sequences,
     sequences,
     strides,
@@ -24,14 +25,13 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     read = left if by_right else right
     mixed = read.shape[-1 if by_right or read.ndim == 1 else -2]
     fact, other = flow.of(read), flow.of(right if by_right else left)
-    kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
-    for origin in fact.origins - kept:
-        origin.used = True
+    kept = outliving(fact, result, mixed)
     sequence = fact.sequence if fact.level >= other.level else other.sequence
-    dim = -1 if by_right else -2
-    features = strides(result, dim) if result.ndim > 1 or by_right else ()
+    dim, vector = (-1, right.ndim == 1) if by_right else (-2, result.ndim == 1)
+    features = () if vector else strides(result, dim)
     level = max(fact.level, other.level)
-    flow.set(result, Fact(level, sequence, origins=kept, features=features))
+    paired = fact.paired and not fact.moved
+    flow.set(result, Fact(level, sequence, origins=kept, features=features, paired=paired))
 
 
 def convolve(flow: Flow, step: Step) -> None:
@@ -41,10 +41,18 @@ def convolve(flow: Flow, step: Step) -> None:
     flow.follow([read], [result])
     fact = flow.of(result)
     mixed = read.shape[1] if "conv" in step.name else None
-    kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
+    kept = outliving(fact, result, mixed)
     level = max(fact.level, LEARNT) if fact.level else CONSTANT
     features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features
     flow.set(result, Fact(level, fact.sequence, origins=kept, features=features))
+
+
+def outliving(fact: Fact, result: Tensor, mixed: int | None) -> frozenset[Origin]:
+    """Return the origins that go through a layer; the others are used by it."""
+    kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
+    for origin in (fact.origins | fact.told) - kept:
+        origin.used = True
+    return kept
 
 
 def embed(flow: Flow, step: Step) -> None:
@@ -62,4 +70,5 @@ def join(flow: Flow, step: Step) -> None:
     for one in parts:
         found.update(dict.fromkeys(sequences(flow.of(one).sequence)))
     whole = next(iter(found)) if len(found) == 1 else Sequences(tuple(found))
-    flow.set(step.result, replace(fact, sequence=whole))
+    spread = [one for one in parts if flow.is_computed(one) and 0 in one.stride()]
+    flow.set(step.result, replace(fact, sequence=whole, paired=fact.paired or len(spread) > 1))

@@ -21,6 +21,8 @@ class Meeting:
         Number, sum and sum of squares of what came out.
     pools : bool
         Whether there is no query: it need not be a call.
+    paired : bool
+        Whether the weights are pairs of numbers, as a state of keys times values.
     scores : bool
         Whether it was a product of products that was normalised afterwards: there are no values.
     ranked, read : bool
@@ -31,6 +33,7 @@ class Meeting:
     where: str
     print: Print
     pools: bool
+    paired: bool = False
     scores: bool = False
     ranked: bool = False
     read: bool = False

@@ -8,8 +8,9 @@ from torch import Tensor
 
 # Operations by name: which of their arguments are the factors.
 PRODUCTS = {
-    "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0,
+    "mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "mv": 0, "dot": 0, "vdot": 0,
     "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1,
+    "_grouped_mm": 0, "_scaled_mm": 0, "_int_mm": 0,
 }  # fmt: skip
 PARTS = {"tensordot", "inner", "bilinear", "chain_matmul", "linalg_multi_dot", "linalg_vecdot"}
 SOFTMAX = {
@@ -28,7 +29,15 @@ LAYERS = {
     "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
 }  # fmt: skip
 FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "cudnn_attention")
-GATHERED = {"gather", "index", "index_select", "take_along_dim"}
+GATHERED = {
+    "gather", "index", "index_select", "take_along_dim", "take", "masked_select",
+    "grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
+}  # fmt: skip
+SCATTERED = {
+    "index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_",
+    "index_put", "index_put_", "_index_put_impl_", "segment_reduce", "index_reduce",
+}  # fmt: skip
+MOVED = {"roll", "flip", "pad", "constant_pad_nd"}
 ORDERED = {"topk", "sort", "argsort"}  # several are chosen, as neighbours and keys to be read are
 RANKED = {"topk", "sort", "argsort", "argmax", "argmin"}
 JOINED = {"cat", "concat", "concatenate", "stack", "hstack"}

@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from fourierkernels.checkpoints.recorders.account import Account
 from fourierkernels.checkpoints.recorders.call import RecordedCalls, watched_modules
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
-from fourierkernels.checkpoints.recorders.flow import apart, tensors_in
+from fourierkernels.checkpoints.recorders.flow import apart, is_plain, tensors_in
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
 from fourierkernels.checkpoints.recorders.projections import read_by
 from fourierkernels.checkpoints.recorders.slabs import softmax_rows, without_numbers
@@ -87,11 +87,6 @@ def record_functions(
         yield
 
 
-def _is_vectorised(tensor: Tensor) -> bool:
-    """Tell whether a tensor stands for many, as in torch.vmap: its numbers are seen below."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-
-
 def _is_flexible(function: Any) -> bool:
     """Tell whether a function is torch's flex_attention, as it is called without a compiler."""
     return isinstance(function, HigherOrderOperator) and str(function) == "flex_attention"
@@ -149,8 +144,9 @@ class _Watch(TorchFunctionMode):
 
     def _begin(self, read: list[Tensor]) -> None:
         """Know the inputs of the model, or of a part of it that is called by itself."""
-        self.pieces.leading = tuple(read[0].shape[:2]) if read else ()
-        self.account.leading = self.pieces.leading
+        plain = bool(read) and is_plain(read[0])
+        self.pieces.leading = tuple(read[0].shape[:2]) if plain else ()
+        self.account.following.leading = self.pieces.leading
         self.flow.read(read)
 
     def leaving(self, module: nn.Module, inputs: Any, output: Any) -> None:
@@ -161,13 +157,13 @@ class _Watch(TorchFunctionMode):
         self, function: Any, types: Any, args: tuple[Any, ...] = (), given: Any = None
     ) -> Any:
         given = given or {}
-        vectorised = any(map(_is_vectorised, tensors_in(args)))
-        self.reading = function in _READ and not vectorised
-        taken = _TAKEN.get(function) if self.inside and not given and not vectorised else None
+        plain = all(map(is_plain, tensors_in(args)))  # others are seen below
+        self.reading = function in _READ and plain
+        taken = _TAKEN.get(function) if self.inside and not given and plain else None
         run = function if taken is None else partial(self._taken, taken, function)
         result = run(*args, **given)
         self.reading = False
-        if self.suspension.depth or not self.inside or vectorised:
+        if self.suspension.depth or not self.inside or not plain:
             return result
         with self.unseen.suspended():
             self._read(function, result, args, given)
@@ -205,7 +201,8 @@ class _Watch(TorchFunctionMode):
         return own[-1] if own else self.inside[-1][0]
 
     def _product(self, left: Tensor, right: Tensor, result: Tensor) -> None:
-        if left.ndim > 2 and right.ndim > 1 and result.ndim == left.ndim:
+        arrays = is_plain(left) and is_plain(right)
+        if arrays and left.ndim > 2 and right.ndim > 1 and result.ndim == left.ndim:
             self.pieces.add_product(left, right, result, self.inside[-1][0])
 
     def _taken(self, name: str, function: Any, *args: Any) -> Any:

@@ -203,6 +203,8 @@ class Pieces:
 
 def _spread(part: Tensor, weights: Tensor) -> Tensor:
     """Return queries, keys or values for each text, also where all texts share them."""
+    if part.ndim == 2:
+        return part.expand(*weights.shape[:-2], *part.shape[-2:])
     if part.ndim == weights.ndim and part.shape[0] == 1 < weights.shape[0]:
         return part.expand(len(weights), *part.shape[1:])
     return part

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls
+from fourierkernels.checkpoints.recorders.flow import is_plain
 from fourierkernels.checkpoints.recorders.products import regrouped
 from fourierkernels.checkpoints.recorders.slabs import MapRows
 
@@ -25,7 +26,7 @@ def find_projection(recorded: RecordedCalls) -> Any:
     """Return a hook that stores the linear layer that reads the joined heads."""
 
     def hook(module: Any, inputs: tuple[Any, ...]) -> None:
-        if inputs and not torch._C._functorch.is_functorch_wrapped_tensor(inputs[0]):
+        if inputs and is_plain(inputs[0]):
             weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
             call = read_by(recorded, inputs[0], weight)
             if call is not None:

@@ -14,7 +14,9 @@ from fourierkernels.checkpoints.recorders.flow import Origin
 from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint, run_of
 
 _UNMATCHED = "its weights meet values in a way that no recorded map shows"
+_PAIRED = "it reads pairs of numbers, as a state of keys times values, which no map shows"
 _UNUSED = "its weights meet no values in a product of matrices"
+_SCORES = "its scores are used otherwise than as weights of values"
 _WITHDRAWN = "the map found for it is not what its outputs come from"
 _ROWS = 8  # replayed of each call
 _DIGITS = 32.0  # last digits of a weight and of a sum of weights times values that may differ
@@ -23,7 +25,7 @@ _DIGITS = 32.0  # last digits of a weight and of a sum of weights times values t
 def settle(
     recorded: RecordedCalls,
     meetings: Sequence[Meeting],
-    weights: Sequence[Origin],
+    origins: Sequence[Origin],
     *,
     replayed: bool,
 ) -> None:
@@ -35,8 +37,8 @@ def settle(
         Calls are withdrawn from it, and reasons added to it.
     meetings : sequence of Meeting
         In order.
-    weights : sequence of Origin
-        That were normalised.
+    origins : sequence of Origin
+        Weights that were normalised, and products of two computed tensors.
     replayed : bool
         Whether maps times values are outputs; they are not beside dropout.
     """
@@ -50,10 +52,10 @@ def settle(
             recorded.remove(call)
             recorded.unread.setdefault(call.name, _WITHDRAWN)
     for one in left:
-        recorded.unread.setdefault(one.where, _UNMATCHED)
-    for origin in weights:
-        if origin.sides and origin.used and not origin.met:
-            recorded.unread.setdefault(origin.where, _UNUSED)
+        recorded.unread.setdefault(one.where, _PAIRED if one.paired else _UNMATCHED)
+    for origin in origins:
+        if origin.scores and origin.places and origin.used and not origin.met:
+            recorded.unread.setdefault(origin.where, _UNUSED if origin.normal else _SCORES)
 
 
 @torch.no_grad()

@@ -404,7 +404,7 @@ def test_every_kind_is_recorded_as_it_is_or_named(kind: str, mode: Any) -> None:
 
 
 class Computed(nn.Module):
-    """A layer whose weights, or state, are computed."""
+    """A layer whose weights are computed."""
 
     def __init__(self, layer: str) -> None:
         super().__init__()
@@ -417,16 +417,6 @@ class Computed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return COMPUTED[self.layer](self, x)
-
-
-def state(layer: Any, x: Tensor) -> Tensor:
-    """A selective state space: it forgets by what it reads."""
-    found, outputs = torch.zeros(len(x), E, 3), []
-    for now in x.unbind(1):
-        taps = layer.taps(now)
-        found = torch.sigmoid(taps)[:, None] * found + now[..., None] * taps[:, None]
-        outputs.append((found @ taps[..., None]).squeeze(-1))
-    return x + torch.stack(outputs, dim=1)
 
 
 def dynamic(layer: Any, x: Tensor) -> Tensor:
@@ -446,7 +436,6 @@ COMPUTED: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "weights and an update": lambda m, x: x + x @ (m.own + m.own[:, :2] @ m.own[:2]),
     "weights times a scale": lambda m, x: x + x @ (m.own * m.own.abs().amax(0)),
     "dynamic convolution": dynamic,
-    "state": state,
     "rotation": rotated,
 }
 

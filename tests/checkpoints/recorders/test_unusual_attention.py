@@ -104,6 +104,73 @@ def through_numbers(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return weights.reshape(B, H, N, N) @ v
 
 
+I, J = torch.ones(N, N).tril().nonzero().T  # the edges of a graph
+
+
+def over_edges(add: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Attend:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        powers = torch.exp((q[:, :, I] * k[:, :, J]).sum(-1) / 2)  # (B, H, edges)
+        total = add(torch.zeros(q.shape[:3]), I.expand_as(powers), powers)
+        weights = (powers / total[:, :, I])[..., None]
+        places = I[:, None].expand(*powers.shape, D)
+        return add(torch.zeros_like(q), places, weights * v[:, :, J])
+
+    return attend
+
+
+def over_added_scores(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Graph attention: a sum of two numbers for each edge, normalised over those of a query."""
+    away = torch.linspace(-1, 1, D)
+    powers = functional.leaky_relu((q @ away)[:, :, I] + (k @ away)[:, :, J]).exp()
+    total = torch.zeros(q.shape[:3]).index_add(2, I, powers)
+    weights = (powers / total[:, :, I])[..., None]
+    return torch.zeros_like(q).index_add(2, I, weights * v[:, :, J])
+
+
+def rolled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    near = [(k.roll(away, 2), v.roll(away, 2)) for away in range(3)]
+    return sum(((q * a).sum(-1, keepdim=True).sigmoid() * b for a, b in near), torch.zeros(()))
+
+
+def fast_weights(
+    read: Callable[[Tensor, Tensor], Tensor], forget: Callable[[Tensor], Any]
+) -> Attend:
+    """Recurrent: keys times values are added to a state that queries read."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        state, found = torch.zeros(*q.shape[:2], D, D), []
+        for now, key, value in zip(*(part.unbind(2) for part in (q, k, v)), strict=True):
+            state = forget(key) * state + key[..., None] * value[..., None, :]
+            found.append(read(now, state))
+        return torch.stack(found, dim=2)
+
+    return attend
+
+
+def by_matrix(q: Tensor, state: Tensor) -> Tensor:
+    return (q[..., None, :] @ state)[..., 0, :]
+
+
+def sampled(place: Callable[[Tensor], Tensor]) -> Attend:
+    """Values are read at places that are made by scores."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        at = place(q @ k.mT).flatten(0, 1)  # (B H, N, places)
+        grid = torch.stack([torch.zeros_like(at), at], dim=-1)
+        read = functional.grid_sample(v.flatten(0, 1).mT[..., None], grid, align_corners=True)
+        return read.mean(-1).mT.reshape(q.shape)
+
+    return attend
+
+
+def nested(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    parts = (torch.nested.nested_tensor([*one.mT.flatten(1, 2).mT], **JAGGED) for one in (q, k, v))
+    turned = (part.unflatten(-1, (H, D)).transpose(1, 2) for part in parts)
+    found = functional.scaled_dot_product_attention(*turned).transpose(1, 2)
+    return torch.stack([*found.unbind()]).transpose(1, 2)
+
+
+JAGGED: Any = {"layout": torch.jagged}
 SILENT: dict[str, Attend] = {
     "distances": lambda q, k, v: torch.exp(-torch.cdist(q, k)) @ v,
     "distances, normalised after": normalised_after,
@@ -121,6 +188,35 @@ SILENT: dict[str, Attend] = {
     "inner products": lambda q, k, v: (
         torch.sigmoid(torch.linalg.vecdot(q[:, :, :, None], k[:, :, None])) @ v
     ),
+    "edges": over_edges(lambda to, places, what: to.scatter_add(2, places, what)),
+    "edges, added in place": over_edges(lambda to, places, what: to.scatter_add_(2, places, what)),
+    "edges, reduced": over_edges(lambda to, at, what: to.scatter_reduce(2, at, what, "sum")),
+    "edges with sums as scores": over_added_scores,
+    "rolled": rolled,
+    "fast weights": fast_weights(by_matrix, lambda key: 1.0),
+    "fast weights, by sums": fast_weights(lambda q, s: (q[..., None] * s).sum(-2), lambda key: 0.9),
+    "a selective state space": fast_weights(by_matrix, lambda key: key[..., None].sigmoid()),
+    "read at the mean place": sampled(
+        lambda scores: (scores.softmax(-1) * torch.linspace(-1, 1, N)).sum(-1, keepdim=True)
+    ),
+    "read at many places": sampled(torch.tanh),
+    "mean of all heads": lambda q, k, v: sigmoid(q, k).mean(1, keepdim=True) @ v,
+    "largest of all heads": lambda q, k, v: (q @ k.mT).softmax(-1).amax(1, keepdim=True) @ v,
+    "the place of the largest": lambda q, k, v: v.gather(
+        2, (q @ k.mT).max(-1).indices[..., None].expand_as(q)
+    ),
+    "where scores are positive": lambda q, k, v: torch.where(
+        (q @ k.mT)[..., None] > 0, v[:, :, None], torch.zeros(())
+    ).sum(-2),
+    "largest weighed value": lambda q, k, v: (sigmoid(q, k)[..., None] * v[:, :, None]).amax(-2),
+    "solved": lambda q, k, v: torch.linalg.solve(9 * torch.eye(N) + q @ k.mT, v),
+    "smallest of both": lambda q, k, v: (
+        torch.minimum(q.relu()[:, :, :, None], k.relu()[:, :, None]).sum(-1) @ v
+    ),
+    "layer of pairs": lambda q, k, v: (
+        torch.sigmoid((q[:, :, :, None] + k[:, :, None]).tanh() @ torch.ones(D)) @ v
+    ),
+    "nested": nested,
     "lists": through_lists,
     "single numbers": through_numbers,
 }
@@ -179,12 +275,38 @@ def given_graph(m: Any, x: Tensor) -> Tensor:
     return x + torch.stack([torch.sparse.mm(m.near.to_sparse(), one) for one in x])
 
 
+def sparse_experts(m: Any, x: Tensor) -> Tensor:
+    """Tokens are sent to experts, weighed, and added up at their places."""
+    weights, chosen = (x @ m.codes.T).softmax(-1).topk(2)
+    found = torch.zeros(B * N, E)
+    for number, code in enumerate(m.codes):
+        at, which = (chosen.flatten(0, 1) == number).nonzero().T
+        sent = functional.silu(x.flatten(0, 1)[at] * code) * weights.flatten(0, 1)[at, which, None]
+        found.index_add_(0, at, sent)
+    return x + found.reshape(x.shape)
+
+
+def gated_norm(m: Any, x: Tensor) -> Tensor:
+    """A shift of tokens, a gate, and a norm by hand."""
+    shifted = functional.pad(x, (0, 0, 1, -1)) - x
+    gated = m.taps(x + 0.5 * shifted)[..., :E] * functional.silu(x)
+    return gated * torch.rsqrt(gated.square().mean(-1, keepdim=True) + 1e-6)
+
+
+def transformed(m: Any, x: Tensor) -> Tensor:
+    """Features are turned by a matrix that is made of all tokens."""
+    return x @ m.taps(x.amax(1))[..., :16].unflatten(-1, (4, 4)).repeat(1, 4, 4)
+
+
 OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "nearest code": nearest_code,
     "nearest code by differences": nearest_code_by_differences,
     "long filter": long_filter,
     "filters of each text": own_filters,
     "a graph that was learnt": given_graph,
+    "experts of some tokens": sparse_experts,
+    "gates and norms of shifted tokens": gated_norm,
+    "features turned": transformed,
     "centred": lambda m, x: x - x.mean(1, keepdim=True),
     "a factor read as a number": lambda m, x: x * float(x.abs().amax()),
 }

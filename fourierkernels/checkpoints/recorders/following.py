@@ -1,0 +1,226 @@
+"""What becomes of weights and scores number by number: sums, places that are moved or chosen."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from torch import Tensor
+
+from fourierkernels.checkpoints.recorders.flow import (
+    CONSTANT,
+    READ,
+    Fact,
+    Flow,
+    contracts,
+    is_whole,
+    place_of,
+    tensors_in,
+)
+from fourierkernels.checkpoints.recorders.layers import embed, join
+from fourierkernels.checkpoints.recorders.operations import (
+    ADDED,
+    DISTANCES,
+    DIVIDED,
+    GATHERED,
+    JOINED,
+    LAYERS,
+    MOVED,
+    NORMS,
+    ORDERED,
+    PRODUCTS,
+    RANKED,
+    REDUCED,
+    RUNNING,
+    SCATTERED,
+    SOFTMAX,
+    SUMS,
+    TIMES,
+    Step,
+    is_fused,
+)
+from fourierkernels.checkpoints.recorders.weighing import Found, Weighing
+
+
+class Following(Weighing):
+    """Takes in one operation after another."""
+
+    def __init__(self, flow: Flow, found: Found) -> None:
+        super().__init__(flow, found)
+        self.handlers: dict[str, Callable[[Step], None]] = {
+            "einsum": self._einsum,
+            "embedding": self._embed,
+            **dict.fromkeys(PRODUCTS, self.product),
+            **dict.fromkeys(SOFTMAX, self.softmax),
+            **dict.fromkeys(SUMS | REDUCED, self._sum),
+            **dict.fromkeys(RUNNING, self._add_up),
+            **dict.fromkeys(LAYERS, self.convolve),
+            **dict.fromkeys(JOINED, partial(join, self.flow)),
+            **dict.fromkeys(ORDERED, self._order),
+            **dict.fromkeys(GATHERED, self._gather),
+            **dict.fromkeys(SCATTERED, self._scatter),
+            **dict.fromkeys(MOVED, self._move),
+            **dict.fromkeys(DISTANCES, self._distance),
+            **dict.fromkeys(ADDED, self._add),
+        }
+
+    def take(self, step: Step) -> None:
+        """Take in an operation that was run."""
+        handler = self.fused if is_fused(step.name) else self.handlers.get(step.name, self._follow)
+        handler(step)
+
+    def _einsum(self, step: Step) -> None:
+        operands = step.args[1]
+        computed = [one for one in operands if self.flow.is_computed(one)]
+        weights = next((one for one in operands if self.flow.of(one).origins), None)
+        if contracts(*step.args[:2]):
+            self.multiply(step, *operands)
+        elif len(operands) > 2 and (len(computed) > 2 or weights is not None):
+            self.meet(step.where, step.result, *operands, weights=weights)
+        else:
+            self._follow(step)
+            if len(operands) == 2:
+                self._weigh(operands, step.result)
+
+    def _distance(self, step: Step) -> None:
+        """Know distances of two computed tensors, which may be scores."""
+        self._follow(step)
+        if all(map(self.flow.is_computed, step.args[:2])):
+            self.pair(step.where, step.result, self.flow.of(step.result))
+
+    def _add(self, step: Step) -> None:
+        """Know weights times values that are added up key by key."""
+        parts = list(tensors_in(step.args))
+        facts = [self.flow.of(one) for one in parts]
+        self._follow(step)
+        if len(parts) == 3:  # addcmul
+            self._weigh(parts[1:], step.result)
+            facts = [facts[0], self.flow.of(step.result)]
+        weighing = [one.origins for one in facts if one.weighs]
+        if len(weighing) == 2 and all(any(one.scores for one in found) for found in weighing):
+            weights = next(one for one in parts if self.flow.of(one).origins)
+            self.meet(step.where, step.result, *parts, weights=weights)
+
+    def _sum(self, step: Step) -> None:
+        name, args, results = step.name, step.args, step.results
+        operand = next(tensors_in(args), None)
+        if operand is None:
+            return
+        fact = self.flow.of(operand)
+        if name in SUMS and fact.weighs and fact.origins:
+            self.meet(step.where, results[0], operand, weights=operand)
+            return
+        total = (place_of(operand), args[1]) if name in SUMS and len(args) > 1 else None
+        told = fact.origins | fact.told
+        new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
+        if name in SUMS | NORMS and fact.paired and not fact.origins:
+            self.pair(step.where, results[0], replace(new, moved=fact.moved))
+            return
+        for one in results:  # places of the largest are chosen by all
+            self.flow.set(
+                one, replace(new, origins=told, told=frozenset()) if is_whole(one) else new
+            )
+
+    def _add_up(self, step: Step) -> None:
+        """Know sums up to each place: of keys times values they are what queries read."""
+        self._follow(step)
+        fact = self.flow.of(step.result)
+        if fact.paired and not fact.origins:
+            self.pair(step.where, step.result, fact, state=True)
+
+    def _follow(self, step: Step) -> None:
+        name, results = step.name, step.results
+        operands = list(tensors_in((*step.args, *step.given.values())))
+        if name in RANKED:
+            for meeting in self.flow.of(operands[0]).meetings:
+                meeting.ranked = True
+        dim = self._divided(operands) if name in DIVIDED and len(operands) > 1 else None
+        if dim is None:
+            self.flow.use(operands)
+        if name.endswith("_") and operands:
+            self._write(operands)
+        self.flow.follow(operands, results)
+        if len(operands) == 2 and results[0].numel() > 1:
+            self._weigh(operands, results[0], times=name in TIMES)
+        if dim is not None:
+            self.normal(dim, results[0], step.where)
+
+    def _divided(self, operands: list[Tensor]) -> int | None:
+        """Return the dimension over which numbers are divided by their own sum, if they are."""
+        total = self.flow.of(operands[1]).total_of
+        if total is None or total[0] != place_of(operands[0]):
+            return None
+        return total[1] if isinstance(total[1], int) else next(iter(total[1] or ()), None)
+
+    def _order(self, step: Step) -> None:
+        """Know what is ordered; places are no weights."""
+        self._follow(step)
+        for one in step.results:
+            if not one.is_floating_point():
+                self.flow.set(one, replace(self.flow.of(one), origins=frozenset()))
+
+    def _gather(self, step: Step) -> None:
+        """Know values that are chosen by the best of scores."""
+        values, *places = tensors_in((*step.args, *step.given.values()))
+        facts = [(one, self.flow.of(one).origins) for one in places]
+        by = next((one for one, origins in facts if any(x.scores for x in origins)), None)
+        if by is None or not self.flow.is_computed(values) or self.flow.of(values).origins:
+            self._move(step)
+        else:
+            self.meet(step.where, step.result, values, by, weights=by)
+
+    def _move(self, step: Step) -> None:
+        """Know that places were moved; chosen matrices of the network are still its own."""
+        read = next(tensors_in((*step.args, *step.given.values())))
+        fact = self.flow.of(read)
+        self._follow(step)
+        own = fact.leaf and read.ndim > 2
+        new = replace(self.flow.of(step.result), leaf=own, moved=fact.level == READ)
+        self.flow.set(step.result, new)
+
+    def _embed(self, step: Step) -> None:
+        """Know what is looked up: in a table of the network, or among what it has computed."""
+        if self.flow.is_computed(step.args[0]):
+            self._gather(step)
+        else:
+            embed(self.flow, step)
+
+    def _scatter(self, step: Step) -> None:
+        """Know what is added up by place, as over the edges of a graph."""
+        operands = list(tensors_in((*step.args, *step.given.values())))
+        facts = [(one, self.flow.of(one)) for one in operands]
+        weighed = next((one for one, fact in facts if fact.weighs and fact.origins), None)
+        self._follow(step)
+        if weighed is not None:
+            self.meet(step.where, step.result, weighed, weights=weighed)
+        elif len(step.args) > 1 and isinstance(step.args[1], int):
+            total = (place_of(operands[-1]), step.args[1])
+            self.flow.set(step.result, replace(self.flow.of(step.result), total_of=total))
+
+    def _weigh(self, operands: list[Tensor], result: Tensor, *, times: bool = True) -> None:
+        """Know weights times values number by number, before they are added up."""
+        facts = [self.flow.of(one) for one in operands]
+        if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, times):
+            self.flow.set(result, replace(self.flow.of(result), paired=True))
+        tainted = [k for k in (0, 1) if facts[k].origins]
+        if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
+            return
+        state = any(one.state for one in facts[tainted[0]].origins)
+        if state or operands[tainted[0]].numel() < result.numel():
+            self.flow.set(result, replace(self.flow.of(result), weighs=True))
+
+    def _is_paired(self, operands: list[Tensor], result: Tensor, times: bool) -> bool:
+        """Tell whether each number of one meets several of another, or those of other places."""
+        if not all(one.is_floating_point() for one in operands):
+            return False
+        one, other = (part.numel() for part in operands)
+        moved = times and one == other and any(self.flow.of(part).moved for part in operands)
+        return max(one, other) < result.numel() or moved
+
+    def _write(self, operands: list[Tensor]) -> None:
+        """Know what is written to: token ids that are moved are another sequence."""
+        fact = self.flow.merged(operands)
+        target = operands[0]
+        if not target.is_floating_point() and len(operands) > 1 and fact.level == READ:
+            fact = replace(fact, sequence=("written", place_of(target)))
+        features = self.flow.of(target).features
+        self.flow.set(target, replace(fact, features=features))

@@ -1,0 +1,164 @@
+"""Where weights over positions are made in a pass, and where they meet values."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from fourierkernels.checkpoints.recorders.flow import (
+    CONSTANT,
+    Fact,
+    Flow,
+    Origin,
+    is_feature,
+    is_layer,
+)
+from fourierkernels.checkpoints.recorders.layers import convolve, layer
+from fourierkernels.checkpoints.recorders.operations import PRODUCTS, Step
+
+Found = Callable[[str, Sequence[Any], dict[str, Any], Tensor], None]
+
+
+class Weighing:
+    """Knows products of computed tensors, softmaxes, and products of weights with values.
+
+    Parameters
+    ----------
+    flow : Flow
+    found : callable
+        Is given what the recorders above do not see: the name of an operation, its arguments and
+        what came out.
+
+    Attributes
+    ----------
+    origins : list of Origin
+        Of all weights and scores, in order.
+    leading : sequence of int
+        The first dimensions of the input: texts, tokens.
+    """
+
+    def __init__(self, flow: Flow, found: Found) -> None:
+        self.flow, self.found = flow, found
+        self.origins: list[Origin] = []
+        self.leading: Sequence[int] = ()
+
+    def fused(self, step: Step) -> None:
+        """Know attention in one operation."""
+        if "scaled_dot_product" in step.name:  # others have other layouts
+            self.found("fused", step.args, step.given, step.result)
+        self.meet(step.where, step.result, *step.args[:3])
+
+    def product(self, step: Step) -> None:
+        """Know a product of matrices, to which a summand may be added."""
+        first = PRODUCTS[step.name]
+        self.multiply(step, *step.args[first : first + 2])
+        if first:  # with a summand
+            fact = self.flow.of(step.result)
+            origins = fact.origins | self.flow.of(step.args[0]).origins
+            self.flow.set(step.result, replace(fact, origins=origins))
+
+    def multiply(self, step: Step, left: Tensor, right: Tensor) -> None:
+        """Know a product: of a layer, of queries and keys, or of weights and values."""
+        result, where = step.result, step.where
+        self.flow.mark_read((left, right))
+        one, other = self.flow.of(left), self.flow.of(right)
+        if is_layer(one, other, right):
+            if other.leaf and right.ndim == 2:
+                weight = right.mT if step.name == "linear" else right
+                self.found("layer", (left, weight), {}, result)
+            layer(self.flow, left, right, result, by_right=other.leaf or one.level > other.level)
+            return
+        self.flow.use((left, right))
+        for meeting in one.meetings | other.meetings:
+            meeting.pools = False  # what was pooled meets queries
+        self.found("product", (left, right), {}, result)
+        if one.origins and other.origins:
+            self.meet_either(step, left, right)
+        elif one.origins or other.origins:
+            self.meet(where, result, left, right, weights=left if one.origins else right)
+        elif one.paired != other.paired:
+            self.meet(where, result, left, right, weights=left if one.paired else right)
+        else:
+            fact = Fact(max(one.level, other.level), one.sequence)
+            self.pair(where, result, fact, places=not is_feature(right, -1, other))
+
+    def pair(
+        self, where: str, result: Tensor, fact: Fact, *, places: bool = True, state: bool = False
+    ) -> None:
+        """Know a product of two computed tensors, which may be scores; one number is none."""
+        if result.ndim < 2 or result.shape[-1] > 1 or fact.moved:
+            shape = tuple(result.shape)
+            origin = Origin(where, shape, scores=True, places=places, state=state)
+            self.origins.append(origin)
+            fact = replace(fact, origins=frozenset([origin]))
+        self.flow.set(result, replace(fact, paired=False))
+
+    def meet_either(self, step: Step, left: Tensor, right: Tensor) -> None:
+        """Know a product of products: weights of weights, weights and values, or perhaps scores."""
+        one, other = self.flow.of(left), self.flow.of(right)
+        origins = one.origins | other.origins
+        normal = [any(origin.normal for origin in fact.origins) for fact in (one, other)]
+        if all(normal):
+            level = max(one.level, other.level)
+            self.flow.set(step.result, Fact(level, one.sequence, origins=origins))
+            return
+        for origin in origins:
+            origin.met = True
+        self.meet(step.where, step.result, left, right, weights=right if normal[1] else left)
+        if not any(normal):
+            self.flow.set(step.result, replace(self.flow.of(step.result), origins=origins))
+
+    def softmax(self, step: Step) -> None:
+        """Know a softmax."""
+        args, result, where = step.args, step.result, step.where
+        self.found("softmax", args, {}, result)
+        dim = args[1] if len(args) > 1 and isinstance(args[1], int) else -1
+        self.flow.follow([args[0]], [result])
+        self.normal(dim, result, where)
+
+    def normal(self, dim: int, result: Tensor, where: str) -> None:
+        """Know weights, unless what they are of is no place: experts, taps, features."""
+        fact = self.flow.of(result)
+        if result.ndim == 0 or result.shape[dim] < 2 or fact.level == CONSTANT or fact.leaf:
+            return
+        scores = any(one.scores for one in fact.origins)
+        for meeting in fact.meetings if scores else ():
+            meeting.scores = True
+        n, m = result.shape[-2:] if result.ndim > 1 else (1, 0)
+        square = n == m in self.leading  # places, perhaps, whose weights a layer has made
+        if not scores and (fact.origins or is_feature(result, dim, fact)) and not square:
+            return
+        pools = not scores and self.pools(result, dim, fact)
+        origin = Origin(where, tuple(result.shape), scores, normal=True, pools=pools)
+        self.origins.append(origin)
+        self.flow.set(result, replace(fact, origins=fact.origins | {origin}, total_of=None))
+
+    def pools(self, tensor: Tensor, dim: int, fact: Fact) -> bool:
+        """Tell whether weights have one row for a text and a head."""
+        dims = [k for k in range(tensor.ndim) if k != dim % tensor.ndim]
+        rows = [tensor.shape[k] for k in dims if not is_feature(tensor, k, fact)]
+        return math.prod(rows) <= max(1, *self.leading[:1])
+
+    def meet(
+        self, where: str, result: Tensor, *operands: Tensor, weights: Tensor | None = None
+    ) -> None:
+        """Know what came out where weights, if such are known, met other operands."""
+        origins = frozenset[Origin]() if weights is None else self.flow.of(weights).origins
+        for origin in origins:
+            origin.met = True
+        pools = bool(origins) and all(one.pools for one in origins)
+        others = [one for one in operands if one is not weights]
+        first = operands if weights is None else (weights, *others)
+        paired = weights is not None and not origins
+        self.flow.meet(where, result, first, pools=pools, paired=paired)
+
+    def convolve(self, step: Step) -> None:
+        """Know a convolution or a norm; the filters may be weights."""
+        read, filters = step.args[:2]
+        if "conv" in step.name and self.flow.of(filters).origins:
+            self.flow.mark_read((read,))
+            self.meet(step.where, step.result, read, filters, weights=filters)
+        else:
+            convolve(self.flow, step)
