@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cuda import attention as cuda
+from fourierkernels.ops.cuda import layout
 from fourierkernels.ops.cuda import library as cuda_library
 from fourierkernels.ops.cuda.build import Variant
 from fourierkernels.ops.cuda.layout import packed_size, parts_of
@@ -88,7 +89,48 @@ def test_backward_packs_nothing_but_the_gradient_of_the_output(
 
     monkeypatch.setattr(Library, "call", recorded)
     backward(inputs, options, rows)
-    assert sorted(calls) == ["fk_key_gradients", "fk_pack", "fk_query_gradients"]
+    assert calls == ["fk_pack", "fk_gradients"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("asked", [False, True])
+def test_gradients_do_not_depend_on_the_heads_beside_them(
+    asked: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Four heads at a time, one at a time, and an example of the batch alone.
+    mask = draw(2, 2, N, M, seed=5, dtype=dtype).detach() if asked else None
+    inputs, options = problem(mask, dtype, mask_grad=asked)
+    rows = cuda.forward(host_library(dtype, 16), inputs, options)
+    together = backward(inputs, options, rows)
+    monkeypatch.setattr(cuda, "heads_at_once", lambda _: 1)
+    assert all(map(torch.equal, backward(inputs, options, rows), together))
+    alone = Inputs(*(leaf[1:] for leaf in inputs[:3]), inputs.radius, mask[1:] if asked else None)
+    rows = cuda.forward(host_library(dtype, 16), alone, options)
+    grad = draw(2, *rows.output.shape[1:], seed=9, dtype=dtype).detach()[1:]
+    cotangents = Cotangents(grad, None, (grad * rows.output).sum(-1))
+    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    single = cuda.backward(host_library(dtype, 16), cotangents, alone, saved, options)
+    for one, of_both in zip(single[:3], together[:3], strict=True):
+        assert torch.equal(one, of_both[1:])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_blocks_that_take_several_tiles_of_keys_agree_with_those_that_take_one(
+    causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaves = Case(n=N, m=300, dim=5, columns=3).leaves(torch.float64)
+    inputs, options = Inputs(*leaves, None), Options(4, causal, 0.0)
+    rows = cuda.forward(host_library(torch.float64, 16), inputs, options)
+    expected = backward(inputs, options, rows)
+    shares = []
+    for most in (1, 3, 4):
+        monkeypatch.setattr(layout, "_SPLITS", most)
+        shares.append(layout.splits_of(320, inputs.query))
+        found = backward(inputs, options, rows)
+        assert torch.equal(found.key, expected.key)
+        assert torch.equal(found.value, expected.value)
+        torch.testing.assert_close(found.query, expected.query, rtol=1e-13, atol=1e-14)
+    assert shares == [1, 3, 4]  # of ten tiles, four at most to a share
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

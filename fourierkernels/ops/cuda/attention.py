@@ -17,6 +17,7 @@ from fourierkernels.ops.cuda.build import build, variant_for
 from fourierkernels.ops.cuda.layout import (
     REALS,
     columns_size,
+    heads_at_once,
     mask_gradient,
     pack,
     pack_columns,
@@ -24,6 +25,7 @@ from fourierkernels.ops.cuda.layout import (
     padded_rows,
     padded_width,
     parts_of,
+    splits_of,
 )
 from fourierkernels.ops.cuda.library import (
     Library,
@@ -129,8 +131,7 @@ def backward(
         arrays = _arrays(library, cotangents, saved)
         problem = _problem(packed, inputs, options)
         _point(problem, arrays | {"query_grad": dq, "key_grad": dk, "value_grad": dv})
-        library.call("fk_key_gradients", problem, query.device)
-        dmask = _query_gradients(library, problem, query, wanted)
+        dmask = _run(library, problem, query, wanted)
         return Gradients(dq, dk, dv, _radius_gradient(inputs, packed, dq, dk), dmask)
 
 
@@ -138,7 +139,14 @@ def _shapes_of_gradients(inputs: Inputs, mask: Tensor | None) -> dict[str, tuple
     query, _, value = inputs[:3]
     shapes = {name: tuple(getattr(inputs, name).shape) for name in ("query", "key", "value")}
     shapes["grad"] = (*query.shape[:2], columns_size(query.shape[2], value))
+    sums = _shape_of_sums(query, inputs.key)
+    shapes["query_sums"] = (min(query.shape[0] * query.shape[1], heads_at_once(sums)), *sums)
     return shapes if mask is None else shapes | {"mask": tuple(mask.shape)}
+
+
+def _shape_of_sums(query: Tensor, key: Tensor) -> tuple[int, ...]:
+    splits = splits_of(padded_rows(key.shape[2], query), query)
+    return splits, padded_width(query), padded_rows(query.shape[2], query)
 
 
 def _contiguous(inputs: Inputs) -> Inputs:
@@ -162,20 +170,30 @@ def _arrays(library: Library, cotangents: Cotangents, saved: Saved) -> dict[str,
     return arrays
 
 
-def _query_gradients(
-    library: Library, problem: Problem, query: Tensor, mask: Tensor | None
-) -> Tensor:
-    """Fill in the gradient of the queries and return that of the mask, empty if it is None."""
+def _run(library: Library, problem: Problem, query: Tensor, mask: Tensor | None) -> Tensor:
+    """Fill in the gradients and return that of the mask, empty if it is None."""
     if mask is None:
-        library.call("fk_query_gradients", problem, query.device)
+        _run_heads(library, problem, query, 0, problem.head_count)
         return query.new_zeros((0,))
 
     def run(first: int, count: int, buffer: Tensor) -> None:
-        problem.first_head, problem.head_count = first, count
         _point(problem, {"bias_grad": buffer})
-        library.call("fk_query_gradients", problem, query.device)
+        _run_heads(library, problem, query, first, count)
 
     return mask_gradient(mask, (*query.shape[:3], problem.keys), run)
+
+
+def _run_heads(library: Library, problem: Problem, query: Tensor, first: int, count: int) -> None:
+    """Fill in the gradients of some heads, a few at a time: each needs sums of its queries."""
+    bias_grad, size = problem.bias_grad, query.element_size() * problem.queries * problem.keys
+    shape = (problem.splits, problem.padded_features, problem.padded_queries)
+    most = heads_at_once(shape)
+    for at in range(0, count, most):
+        problem.first_head, problem.head_count = first + at, min(most, count - at)
+        sums = query.new_zeros((problem.head_count, *shape))
+        _point(problem, {"query_sums": sums})
+        problem.bias_grad = bias_grad and bias_grad + at * size
+        library.call("fk_gradients", problem, query.device)
 
 
 def _radius_gradient(inputs: Inputs, packed: Tensor, dq: Tensor, dk: Tensor) -> Tensor:
@@ -220,6 +238,7 @@ def _problem(packed: Tensor, inputs: Inputs, options: Options) -> Problem:
         eps=options.eps,
         keep_scale=1.0,
     )
+    problem.splits = splits_of(problem.padded_keys, query)
     problem.grad_stride = (problem.padded_columns + 1) * problem.padded_queries
     if options.dropout_p:
         if seed is None:

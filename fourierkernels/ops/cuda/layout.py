@@ -4,6 +4,7 @@ A head has its queries, its keys and its values one after the other, padded and 
 ``csrc/problem.cuh``. Its size follows from shapes and dtype, without a library or a GPU.
 """
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -16,7 +17,10 @@ REALS = {torch.float32: "float", torch.float64: "double"}
 _CHUNK = 16  # features are padded to its multiples
 _TILE_BYTES = 256  # of a number of each row of a tile
 _LONGEST = 2**31 - 2**10  # rows that an int can count, padding included
-_ENTRIES = 2**24  # of the buffer, unless the mask itself or one head is larger
+_ENTRIES = 2**24  # of a buffer, unless the mask itself or one head is larger
+
+_SPLITS = 32  # of the keys of a head, at most
+_BLOCKS = 256  # launched together, at least: a card runs about as many at a time
 
 Run = Callable[[int, int, Tensor], None]
 
@@ -48,6 +52,25 @@ def padded_rows(rows: int, query: Tensor) -> int:
 def padded_width(rows: Tensor) -> int:
     """Return the number of features or columns up to a whole chunk."""
     return _up(rows.shape[3], _CHUNK)
+
+
+def splits_of(padded_keys: int, query: Tensor) -> int:
+    """Return how many blocks share out the keys of a head in the backward pass.
+
+    It depends on nothing but the head, so that the sums of its queries have one order in any batch.
+
+    Examples
+    --------
+    >>> [splits_of(keys, torch.empty(1)) for keys in (64, 2048, 2112, 65536)]
+    [1, 32, 17, 32]
+    """
+    tiles = padded_keys * query.element_size() // _TILE_BYTES
+    return -(-tiles // max(1, -(-tiles // _SPLITS)))
+
+
+def heads_at_once(shape: tuple[int, ...]) -> int:
+    """Return for how many heads to keep sums of the queries, ``(splits, D', N')`` for each."""
+    return max(_ENTRIES // max(1, math.prod(shape)), -(-_BLOCKS // max(1, shape[0])))
 
 
 def parts_of(packed: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:

@@ -39,18 +39,18 @@ class Problem(ctypes.Structure):
         *_fields(ctypes.c_void_p, "query key value grad plain_value plain_grad radius delta"),
         *_fields(ctypes.c_void_p, "weights_grad seed attend bias"),
         *_fields(ctypes.c_void_p, "output significand exponent weights"),
-        *_fields(ctypes.c_void_p, "query_grad key_grad value_grad bias_grad"),
+        *_fields(ctypes.c_void_p, "query_sums query_grad key_grad value_grad bias_grad"),
         ("mask_stride", ctypes.c_longlong * 4),
         *_fields(ctypes.c_longlong, "packed_stride grad_stride first_head head_count"),
         *_fields(ctypes.c_int, "heads queries keys features columns"),
         *_fields(ctypes.c_int, "padded_queries padded_keys padded_features padded_columns"),
-        *_fields(ctypes.c_int, "power causal"),
+        *_fields(ctypes.c_int, "splits power causal"),
         ("threshold", ctypes.c_uint),
         *_fields(ctypes.c_double, "eps keep_scale"),
     )
 
 
-_PROGRAMS = ("fk_forward", "fk_weights", "fk_query_gradients", "fk_key_gradients")
+_PROGRAMS = ("fk_forward", "fk_weights", "fk_gradients")
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,6 @@ using namespace fk;
 using Real = FK_REAL;
 static_assert(FK_SIZE % kChunk == 0, "FK_SIZE must be a multiple of 16");
 
-// Blocks of a whole run: as many as the own rows have tiles, for each head.
-static long long blocks_of(const Problem<Real>& p, bool keys) {
-  return p.head_count * ceil_div(keys ? p.keys : p.queries, Tile<Real>::rows);
-}
-
 // ---- running -----------------------------------------------------------------------------------
 
 // Small problems: two blocks share a multiprocessor. Large ones need the registers of both.
@@ -42,12 +37,16 @@ forward_kernel(Problem<Real> p, long long first) {
   forward_block<Real, FK_SIZE>(threads, p, first + blockIdx.x, memory);
 }
 
-template <bool KEYS>
 __global__ void __launch_bounds__(kThreads, kBlocks)
 backward_kernel(Problem<Real> p, long long first) {
   extern __shared__ __align__(16) char memory[];
-  BlockThreads<BackwardState<Real, FK_SIZE, KEYS>> threads;
-  backward_block<Real, FK_SIZE, KEYS>(threads, p, first + blockIdx.x, memory);
+  BlockThreads<BackwardState<Real, FK_SIZE>> threads;
+  backward_block<Real, FK_SIZE>(threads, p, first + blockIdx.x, memory);
+}
+
+__global__ void __launch_bounds__(kThreads) splits_kernel(Problem<Real> p, long long first) {
+  const long long at = (first + blockIdx.x) * kThreads + threadIdx.x;
+  if (at < p.head_count * p.features * p.queries) add_splits(p, at);
 }
 
 // Runs any number of blocks, in grids that CUDA allows.
@@ -65,18 +64,11 @@ static int launch(Kernel kernel, const Argument& p, long long blocks, size_t byt
   return error;
 }
 
-static int run_pack(const Packing<Real>& p, void* stream) {
-  return launch(pack_kernel, p, (entries(p) + kThreads - 1) / kThreads, 0, stream);
-}
+// Blocks of one thread a number.
+static long long blocks_for(long long numbers) { return (numbers + kThreads - 1) / kThreads; }
 
-static int run_forward(const Problem<Real>& p, void* stream) {
-  return launch(forward_kernel, p, blocks_of(p, false), ForwardShared<Real>::bytes(), stream);
-}
-
-template <bool KEYS>
 static int run_backward(const Problem<Real>& p, void* stream) {
-  return launch(backward_kernel<KEYS>, p, blocks_of(p, KEYS), BackwardShared<Real, KEYS>::bytes(),
-                stream);
+  return launch(backward_kernel, p, p.head_count * p.splits, BackwardShared<Real>::bytes(), stream);
 }
 
 extern "C" const char* fk_error(int error) { return cudaGetErrorString(cudaError_t(error)); }
@@ -90,21 +82,19 @@ extern "C" int fk_packing_size() { return int(sizeof(Packing<Real>)); }
 extern "C" int fk_tile_rows() { return Tile<Real>::rows; }
 
 extern "C" int fk_pack(const Packing<Real>* packing, void* stream) {
-  return run_pack(*packing, stream);
+  return launch(pack_kernel, *packing, blocks_for(entries(*packing)), 0, stream);
 }
 
 extern "C" int fk_forward(const Problem<Real>* problem, void* stream) {
-  return run_forward(*problem, stream);
+  const long long blocks = problem->head_count * ceil_div(problem->queries, Tile<Real>::rows);
+  return launch(forward_kernel, *problem, blocks, ForwardShared<Real>::bytes(), stream);
 }
 
-// The gradients of the queries and, if there is room for it, of an additive mask.
-extern "C" int fk_query_gradients(const Problem<Real>* problem, void* stream) {
-  return run_backward<false>(*problem, stream);
-}
-
-// The gradients of keys and values.
-extern "C" int fk_key_gradients(const Problem<Real>* problem, void* stream) {
-  return run_backward<true>(*problem, stream);
+// The gradients of queries, keys, values and, if there is room for it, of an additive mask.
+extern "C" int fk_gradients(const Problem<Real>* problem, void* stream) {
+  const int error = run_backward(*problem, stream);
+  const long long numbers = problem->head_count * problem->features * problem->queries;
+  return error ? error : launch(splits_kernel, *problem, blocks_for(numbers), 0, stream);
 }
 
 // The weights, from the totals that the forward pass has left.
@@ -112,5 +102,5 @@ extern "C" int fk_weights(const Problem<Real>* problem, void* stream) {
   Problem<Real> p = *problem;
   p.grad = p.value;  // not read, but addresses are reckoned from it
   p.plain_grad = p.plain_value;
-  return run_backward<false>(p, stream);
+  return run_backward(p, stream);
 }

@@ -53,6 +53,7 @@ struct Problem {
   Real* significand;            // (B H, N): sum of weights + eps = significand 2^exponent
   int* exponent;                // (B H, N)
   Real* weights;                // (B H, N, M)
+  Real* query_sums;             // (head_count, splits, D', N'): over R, by blocks of keys; zeros
   Real* query_grad;             // (B H, N, D)
   Real* key_grad;               // (B H, M, D)
   Real* value_grad;             // (B H, M, C)
@@ -62,6 +63,7 @@ struct Problem {
   long long first_head, head_count;  // of batches times heads: what is computed
   int heads, queries, keys, features, columns;
   int padded_queries, padded_keys, padded_features, padded_columns;
+  int splits;  // of the keys of a head: as many blocks of its backward pass
   int power, causal;
   unsigned threshold;  // least random word that keeps a weight
   double eps, keep_scale;

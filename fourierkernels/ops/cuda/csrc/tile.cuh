@@ -144,11 +144,6 @@ FK_HD Real sine(Real own_sine, Real own_cosine, Real other_sine, Real other_cosi
   return KEYS ? sine_of_difference(other_sine, other_cosine, own_sine, own_cosine)
               : sine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
 }
-template <bool KEYS, class Real>
-FK_HD Real cosine(Real own_sine, Real own_cosine, Real other_sine, Real other_cosine) {
-  return KEYS ? cosine_of_difference(other_sine, other_cosine, own_sine, own_cosine)
-              : cosine_of_difference(own_sine, own_cosine, other_sine, other_cosine);
-}
 
 // Multiplies the weights by the factors of one staged chunk of features. FAR: pairs with a row that
 // is far away, eight of whose factors have no quotient within range, have their exponents taken out
@@ -331,33 +326,68 @@ FK_HD void add_products(int y, int x, const Real* own, const Real* other, int co
   }
 }
 
-// sum[a] += sum_j slopes[row a][j] t(x) for feature x of the staged chunk, with t = d log sinc / dx
-// at the query less the key.
-template <bool KEYS, class Real>
-FK_HD void add_slopes(int y, int x, const Real* slopes, const Real* own, const Real* other,
-                      Real (&sum)[Tile<Real>::edge]) {
-  using T = Tile<Real>;
-  constexpr int E = T::edge;
-  const Real* mine = own + 3 * x * T::stride + y * E;
-  const Real* theirs = other + 3 * x * T::stride;
-  const Pack<Real> u = pack_at(mine), su = pack_at(mine + T::stride);
-  const Pack<Real> cu = pack_at(mine + 2 * T::stride);
-  const Real last = slope_coefficient(own);
-  Real part[E] = {};
-  for (int j = 0; j < T::rows; j += E) {
-    const Pack<Real> v = pack_at(theirs + j), sv = pack_at(theirs + T::stride + j);
-    const Pack<Real> cv = pack_at(theirs + 2 * T::stride + j);
-    FK_UNROLL for (int a = 0; a < E; ++a) {
-      const Pack<Real> row = pack_at(slopes + (y * E + a) * T::stride + j);
-      FK_UNROLL for (int k = 0; k < E; ++k) {
-        const Real s = sine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
-        const Real c = cosine<KEYS>(su.at[a], cu.at[a], sv.at[k], cv.at[k]);
-        const Real x = difference<KEYS>(u.at[a], v.at[k]);
-        part[a] = std::fma(row.at[k], log_sinc_slope(x, s, c, last), part[a]);
-      }
+// Where a tile's slopes of a query lie, so that neither those who write them nor those who read them
+// meet at one bank.
+template <class Real>
+FK_HD constexpr int slope_line(int query) {
+  return query % Tile<Real>::edge * kSide + query / Tile<Real>::edge;
+}
+
+// Adds the parts of sixteen lanes, in one order; lane y returns the sum of part y E / 16.
+template <class Real, int COUNT>
+FK_PROGRAM Real sum_of_lanes(int y, Real (&part)[COUNT]) {
+  int bit = kSide / 2;
+  FK_UNROLL for (int half = COUNT / 2; half > 0; half /= 2, bit /= 2) {
+    const bool upper = y & bit;
+    FK_UNROLL for (int k = 0; k < half; ++k) {
+      const Real given = upper ? part[k] : part[k + half];
+      const Real kept = upper ? part[k + half] : part[k];
+      part[k] = kept + __shfl_xor_sync(0xffffffffu, given, bit);
     }
   }
-  FK_UNROLL for (int a = 0; a < E; ++a) sum[a] += part[a];
+  FK_UNROLL for (; bit > 0; bit /= 2) part[0] += __shfl_xor_sync(0xffffffffu, part[0], bit);
+  return part[0];
+}
+
+// Keys y E, ... and all queries of a tile, feature x of the staged chunk, and its t = d log sinc / dx
+// at the query less the key, which both sides share:
+//   of_keys[a] += sum_i slopes[i][key a] t,   of_queries[i] += sum_j slopes[i][j] t.
+// Lanes that differ in y are neighbours, and add what they have of a query.
+template <class Real>
+FK_PROGRAM void add_slopes(int y, int x, const Real* slopes, const Real* keys, const Real* queries,
+                           Real (&of_keys)[Tile<Real>::edge], Real* of_queries) {
+  using T = Tile<Real>;
+  constexpr int E = T::edge, lanes = kSide / E;  // lanes that end with the sum of one query
+  const Real* mine = keys + 3 * x * T::stride + y * E;
+  const Real* theirs = queries + 3 * x * T::stride;
+  const Pack<Real> v = pack_at(mine), sv = pack_at(mine + T::stride);
+  const Pack<Real> cv = pack_at(mine + 2 * T::stride);
+  const Real last = slope_coefficient(keys);
+  Real part[E] = {};
+  FK_ROLL for (int begin = 0; begin < T::rows; begin += kSide) {
+    Real* to = of_queries + begin + y % lanes * E + y / lanes;
+    const Real before = *to;
+    Real sum = Real(0);
+    FK_ROLL for (int i = begin; i < begin + kSide; i += E) {
+      const Pack<Real> u = pack_at(theirs + i), su = pack_at(theirs + T::stride + i);
+      const Pack<Real> cu = pack_at(theirs + 2 * T::stride + i);
+      Real of_query[E] = {};
+      FK_UNROLL for (int k = 0; k < E; ++k) {
+        const Pack<Real> row = pack_at(slopes + slope_line<Real>(i + k) * T::stride + y * E);
+        FK_UNROLL for (int a = 0; a < E; ++a) {
+          const Real s = sine_of_difference(su.at[k], cu.at[k], sv.at[a], cv.at[a]);
+          const Real c = cosine_of_difference(su.at[k], cu.at[k], sv.at[a], cv.at[a]);
+          const Real t = log_sinc_slope(u.at[k] - v.at[a], s, c, last);
+          part[a] = std::fma(row.at[a], t, part[a]);
+          of_query[k] = std::fma(row.at[a], t, of_query[k]);
+        }
+      }
+      const Real total = sum_of_lanes(y, of_query);
+      if ((i - begin) / E == y % lanes) sum = total;
+    }
+    *to = before + sum;
+  }
+  FK_UNROLL for (int a = 0; a < E; ++a) of_keys[a] += part[a];
 }
 
 }  // namespace fk
