@@ -81,7 +81,7 @@ class Slots:
 
 SLOTS = {
     "forward": Slots(feature=9.89, column=1.42),
-    "backward": Slots(feature=2 * (7.0 + 17.0), column=2 * 1.25 + 1.42),
+    "backward": Slots(feature=7.0 + 19.4, column=1.25 + 1.42),
 }
 
 
@@ -94,7 +94,7 @@ def floor_ms(shape: Shape, direction: str, card: Card) -> float:
     >>> h200 = Card("", "sm_90", 132, 0, 0, 1.755, "", "", "", "", "")
     >>> small = SHAPES["language model, small"]
     >>> [round(floor_ms(small, direction, h200), 2) for direction in SLOTS]
-    [0.31, 1.41]
+    [0.31, 0.79]
     """
     rate = _LANES * card.multiprocessors * card.clock * 1e6  # lanes in a millisecond
     slots = SLOTS[direction]

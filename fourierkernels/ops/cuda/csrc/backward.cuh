@@ -299,14 +299,15 @@ FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, lon
                                char* memory) {
   const BackwardShared<Real> shared(memory);
   const long long head = whole.first_head + block % whole.head_count;
-  const int split = int(block / whole.head_count);  // causal: those with more queries first
+  const int split = int(block / whole.head_count);
   const Problem<Real> p = of_head(whole, head);
   const long long sums = (head - p.first_head) * p.splits + split;
   Place<Real> place = {head, 0, view(p, true, head), view(p, false, head),
                        p.query_sums + sums * p.padded_features * p.padded_queries};
-  for (int tile = split; tile * Tile<Real>::rows < p.keys; tile += p.splits) {
-    place.first = tile * Tile<Real>::rows;
-    gradients_of_keys<Real, SIZE>(threads, p, place, shared);
+  // To and fro: of causal keys the first are seen by the most queries.
+  for (int begin = 0, last = 0; begin * Tile<Real>::rows < p.keys; begin += p.splits, last ^= 1) {
+    place.first = (begin + (last ? p.splits - 1 - split : split)) * Tile<Real>::rows;
+    if (place.first < p.keys) gradients_of_keys<Real, SIZE>(threads, p, place, shared);
   }
 }
 
