@@ -6,7 +6,7 @@ positions) that meets values in another product; its result has to be the output
 not, is named.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor
@@ -26,8 +26,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     PARTS,
     VIEWS,
     Step,
-    is_fused,
-    written,
+    told_of,
 )
 from fourierkernels.checkpoints.recorders.replay import settle
 from fourierkernels.checkpoints.recorders.weighing import Found
@@ -49,6 +48,11 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Tell torch to call this class as it is: no compiler runs while it does."""
+        return False
+
     def __init__(
         self,
         recorded: RecordedCalls,
@@ -69,20 +73,20 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return function(*args, **given)
         if isinstance(function, HigherOrderOperator):
             return self._higher(function, args, given, where)
-        name = function.overloadpacket.__name__
+        name, positions, fused = told_of(function)
         if args and isinstance(args[0], Tensor) and args[0].is_nested:
             return self._nested(name, function, args, given, where)
         if name in VIEWS:
             return function(*args, **given)
         if name in PARTS and (parts := self._in_parts(function, args, given)) is not NotImplemented:
             return parts
-        for k in written(function):
-            if k < len(args):
-                self._save(args[k])
+        self._save(args[k] for k in positions if k < len(args))
         result = function(*args, **given)
         self._depart(where, function, args, given, result)
-        named = zip((one.name for one in function._schema.arguments), args, strict=False)
-        self.take(name, args, {**dict(named), **given} if is_fused(name) else given, result, where)
+        if fused:
+            names = (one.name for one in function._schema.arguments)
+            given = {**dict(zip(names, args, strict=False)), **given}
+        self.take(name, args, given, result, where)
         return result
 
     def _depart(self, where: str, function: Any, args: Any, given: Any, result: Any) -> None:
@@ -111,9 +115,9 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.following.meet(where, result[0], *args[:3])
         return result
 
-    def _save(self, tensor: Any) -> None:
+    def _save(self, written: Iterable[Any]) -> None:
         """Keep the numbers of recorded tensors whose memory is about to be overwritten."""
-        for one in tensors_in([tensor]):
+        for one in tensors_in(written):
             self.recorded.keep(place_of(one))
 
     def take(self, name: str, args: Any, given: Any, result: Any, where: str) -> None:

@@ -1,7 +1,6 @@
 """The record of one call of attention, what was recorded of a model, and the row of a recorder."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,14 +208,15 @@ class Suspension:
     def __init__(self) -> None:
         self.depth = 0
 
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Suspend other recorders."""
+    def suspended(self) -> "Suspension":
+        """Suspend other recorders while this is entered; it may be entered again."""
+        return self
+
+    def __enter__(self) -> None:
         self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
 
 
 class RecordedCalls(list[AttentionCall]):

@@ -10,6 +10,7 @@ from fourierkernels.checkpoints.recorders.flow import Flow, tensors_in
 from fourierkernels.checkpoints.recorders.operations import PRODUCTS, SOFTMAX, TIMES, is_fused
 
 _OWN = {"aten", "prim", "prims", "profiler", "higher_order", "torchvision"}
+_NUMBERS = {"item", "_local_scalar_dense"}
 _LEFT = "its scores leave torch number by number"
 _SPARSE = "its weights are held in a tensor that is not dense"
 NESTED = "it computes with nested tensors, whose maps have no shape in common"
@@ -29,18 +30,21 @@ def departure(
     result
         What came out.
     """
+    name, foreign = function.overloadpacket.__name__, function.namespace not in _OWN
+    spectra = name in TIMES and isinstance(result, Tensor) and result.is_complex()
+    left = name in _NUMBERS
+    sparse = not left and any(map(_is_sparse, tensors_in([result])))
+    if not (foreign or spectra or left or sparse):
+        return None
     read = [one for one in tensors_in((*args, *given.values())) if flow.is_computed(one)]
     numbers = {one.data_ptr() for one in read if one.is_floating_point() or one.is_complex()}
-    if function.namespace not in _OWN and len(numbers) > 1:
+    if foreign and len(numbers) > 1:
         return f"the operator {function} is none of torch's"
-    name = function.overloadpacket.__name__
-    if name in TIMES and len(numbers) > 1 and all(map(torch.is_complex, read)):
+    if spectra and len(numbers) > 1 and all(map(torch.is_complex, read)):
         return _SPECTRA
     if not any(origin.scores for one in read for origin in flow.of(one).origins):
         return None
-    if name in {"item", "_local_scalar_dense"}:
-        return _LEFT
-    return _SPARSE if any(map(_is_sparse, tensors_in([result]))) else None
+    return _LEFT if left else _SPARSE if sparse else None
 
 
 def is_nested_attention(name: str, args: Sequence[Any]) -> bool:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 _DIGITS = 64.0  # last digits by which sums of one product, made twice, may differ
@@ -45,9 +46,16 @@ class Meeting:
 
 
 def fingerprint(tensor: Tensor) -> Print:
-    """Return number, sum and sum of squares, which no reshaping and no reordering changes."""
-    flat = tensor.detach().double()
-    return flat.numel(), float(flat.sum()), float(flat.square().sum())
+    """Return number, sum and sum of squares, which no reshaping and no reordering changes.
+
+    Half precision is added up in single; squares in double, from one row to the next.
+    """
+    numbers = tensor.detach()
+    if numbers.is_complex():
+        numbers = torch.view_as_real(numbers.resolve_conj())
+    dtype = torch.promote_types(numbers.dtype, torch.float32)
+    rows = torch.linalg.vector_norm(numbers, dim=-1, dtype=dtype).double()
+    return tensor.numel(), float(numbers.sum(dtype=dtype)), float(rows.square().sum())
 
 
 def _fits(one: Print, other: Print, digit: float) -> bool:

@@ -1,8 +1,7 @@
 """The operations of torch that an account tells apart, by name."""
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -54,8 +53,7 @@ VIEWS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(NamedTuple):
     """An operation that was run: its name, its arguments, what came out, and in which module."""
 
     name: str
@@ -71,12 +69,14 @@ class Step:
 
 
 @lru_cache(maxsize=1024)
-def written(function: Any) -> tuple[int, ...]:
-    """Return which positional arguments an operation writes to."""
-    given = enumerate(function._schema.arguments)
-    return tuple(k for k, one in given if one.alias_info is not None and one.alias_info.is_write)
+def told_of(function: Any) -> tuple[str, tuple[int, ...], bool]:
+    """Return an operation's name, which arguments it writes to, and if it is attention in one."""
+    given = [(k, one.alias_info) for k, one in enumerate(function._schema.arguments)]
+    name = function.overloadpacket.__name__
+    return name, tuple(k for k, alias in given if alias and alias.is_write), is_fused(name)
 
 
+@lru_cache(maxsize=1024)
 def is_fused(name: str) -> bool:
     """Tell whether an operation is attention in one."""
     return name.lstrip("_").startswith(FUSED)

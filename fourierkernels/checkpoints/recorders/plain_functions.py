@@ -9,7 +9,7 @@ operands counts as a product; keys and values that several heads share are repea
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from torch._ops import HigherOrderOperator
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils import _python_dispatch as dispatch
 
 from fourierkernels.checkpoints.recorders.account import Account
-from fourierkernels.checkpoints.recorders.call import RecordedCalls, watched_modules
+from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
 from fourierkernels.checkpoints.recorders.flow import apart, is_plain, tensors_in
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
@@ -46,6 +46,8 @@ _TAKEN = {
     torch.bmm: "bmm",
     **dict.fromkeys((torch.matmul, Tensor.matmul, Tensor.__matmul__), "matmul"),
 }
+_LEAVING = {Tensor.numpy, Tensor.tolist}
+_WATCHED = _READ | set(_TAKEN) | _LEAVING
 _FACTORS = ("other", "mat2", "batch1", "batch2")  # their names, where they are named
 _WITH_SUMMAND = {torch.baddbmm, Tensor.baddbmm}
 _LEFT = "its numbers leave torch"
@@ -57,12 +59,18 @@ Takes = Callable[[tuple[Any, ...]], bool]
 
 @contextmanager
 def record_functions(
-    model: nn.Module, recorded: RecordedCalls, *, claimed: dict[int, Takes]
+    model: nn.Module,
+    modules: Sequence[tuple[str, nn.Module]],
+    recorded: RecordedCalls,
+    *,
+    claimed: dict[int, Takes],
 ) -> Iterator[None]:
     """Watch the functions that a model calls, and add its calls of attention to a list.
 
     Parameters
     ----------
+    modules : sequence of (str, nn.Module)
+        Those that hooks can watch, with their names.
     recorded : RecordedCalls
         Nothing is read while its `suspension` lasts: another recorder is at work.
     claimed : dict
@@ -71,7 +79,7 @@ def record_functions(
     """
     watch = _Watch(recorded)
     with ExitStack() as stack:
-        for name, module in watched_modules(model):
+        for name, module in modules:
             before = module.register_forward_pre_hook(
                 watch.entering(name, takes=claimed.get(id(module))), with_kwargs=True
             )
@@ -87,6 +95,17 @@ def record_functions(
         yield
 
 
+@contextmanager
+def _without_modes() -> Iterator[None]:
+    """Run without the modes below, as torch does, but without its checks, which take time."""
+    modes = [dispatch._pop_mode() for _ in range(torch._C._len_torch_dispatch_stack())]
+    try:
+        yield
+    finally:
+        for mode in reversed(modes):
+            dispatch._push_mode(mode)
+
+
 def _is_flexible(function: Any) -> bool:
     """Tell whether a function is torch's flex_attention, as it is called without a compiler."""
     return isinstance(function, HigherOrderOperator) and str(function) == "flex_attention"
@@ -99,6 +118,7 @@ class _Watch(TorchFunctionMode):
         self.suspension = recorded.suspension
         self.unseen, self.flow = recorded.unseen, recorded.flow
         self.inside: list[tuple[Inside, bool]] = []  # the modules that are being run
+        self.around: list[Inside] = []  # what a softmax in them is part of
         self.account = Account(recorded, self._name, self._beneath)
         self.reading = False  # a function that is read here, and not by the operations below it
 
@@ -109,7 +129,7 @@ class _Watch(TorchFunctionMode):
         del self.account  # which refers to this watch: the tensors of the pass would live on
 
     def _name(self) -> str | None:
-        return self._at_softmax().name if self.inside else None
+        return self.around[-1].name if self.around else None
 
     def _beneath(self, kind: str, args: Any, given: dict[str, Any], result: Tensor) -> None:
         """Read an operation that no function of torch shows: scripted, vectorised, native."""
@@ -128,7 +148,7 @@ class _Watch(TorchFunctionMode):
             elif kind == "layer":
                 read_by(self.pieces.recorded, *args)
             elif kind == "softmax":
-                self.pieces.add_softmax(result, self._at_softmax())
+                self.pieces.add_softmax(result, self.around[-1])
 
     def entering(self, name: str, *, takes: Takes | None) -> Callable[..., Any]:
         def hook(module: nn.Module, inputs: Any, given: Any) -> Any:
@@ -136,7 +156,10 @@ class _Watch(TorchFunctionMode):
                 inputs, given = apart((inputs, given))
                 self._begin(list(tensors_in((*inputs, *given.values()))))
             claimed = takes is not None and takes(inputs)
-            self.inside.append((Inside(name, module), claimed))
+            own = Inside(name, module)
+            self.inside.append((own, claimed))
+            part = isinstance(module, nn.Softmax) and self.around  # of the module around it
+            self.around.append(self.around[-1] if part else own)
             self.suspension.depth += claimed
             return inputs, given
 
@@ -151,19 +174,22 @@ class _Watch(TorchFunctionMode):
 
     def leaving(self, module: nn.Module, inputs: Any, output: Any) -> None:
         _, claimed = self.inside.pop()
+        self.around.pop()
         self.suspension.depth -= claimed
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), given: Any = None
     ) -> Any:
         given = given or {}
-        plain = all(map(is_plain, tensors_in(args)))  # others are seen below
-        self.reading = function in _READ and plain
-        taken = _TAKEN.get(function) if self.inside and not given and plain else None
+        watched = function in _WATCHED or _is_flexible(function)
+        if not watched or not self.inside or not all(map(is_plain, tensors_in(args))):
+            return function(*args, **given)  # what is not plain is seen below
+        self.reading = function in _READ
+        taken = None if given else _TAKEN.get(function)
         run = function if taken is None else partial(self._taken, taken, function)
         result = run(*args, **given)
         self.reading = False
-        if self.suspension.depth or not self.inside or not plain:
+        if self.suspension.depth:
             return result
         with self.unseen.suspended():
             self._read(function, result, args, given)
@@ -173,7 +199,7 @@ class _Watch(TorchFunctionMode):
         """Read a function of torch that was called."""
         if _is_flexible(function):
             self._flexible(function, result[0], *args)
-        if function in (Tensor.numpy, Tensor.tolist):
+        if function in _LEAVING:
             self._leave(*args)
         if not isinstance(result, Tensor):
             return
@@ -185,7 +211,7 @@ class _Watch(TorchFunctionMode):
         elif function is torch.einsum:
             self._einsum(result, *args)
         elif function in _SOFTMAX:
-            self.pieces.add_softmax(result, self._at_softmax())
+            self.pieces.add_softmax(result, self.around[-1])
         elif function is functional.scaled_dot_product_attention:
             self._fused(result, *args, **given)
 
@@ -193,12 +219,7 @@ class _Watch(TorchFunctionMode):
         """Name a module that computes with numpy, which is not seen."""
         known = self.flow.is_computed(tensor) and tensor.is_floating_point()
         if known and tensor.ndim > 1:
-            self.pieces.recorded.unread.setdefault(self._at_softmax().name, _LEFT)
-
-    def _at_softmax(self) -> Inside:
-        """Return the module that a softmax is part of; nn.Softmax is part of the one around it."""
-        own = [at for at, _ in self.inside if not isinstance(at.module, nn.Softmax)]
-        return own[-1] if own else self.inside[-1][0]
+            self.pieces.recorded.unread.setdefault(self.around[-1].name, _LEFT)
 
     def _product(self, left: Tensor, right: Tensor, result: Tensor) -> None:
         arrays = is_plain(left) and is_plain(right)
@@ -209,7 +230,7 @@ class _Watch(TorchFunctionMode):
         """Call a function without the mode below, with which its last digits may be others."""
         if self.unseen.depth:
             return function(*args)
-        with _disable_current_modes():
+        with _without_modes():
             result = function(*args)
         parts = (args[0], list(tensors_in(args))) if name == "einsum" else args
         self.account.take(name, parts, {}, result, self._name() or "")

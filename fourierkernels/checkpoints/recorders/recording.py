@@ -79,12 +79,13 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[RecordedCalls]:
     """
     recorded = RecordedCalls(slab=slab)
     claimed = dict[int, Callable[[tuple[Any, ...]], bool]]()
-    names = {id(module): name for name, module in model.named_modules()}
+    modules = list(watched_modules(model))
+    names = {id(module): name for name, module in modules}
     with ExitStack() as stack:
         fast = torch.backends.mha.get_fastpath_enabled()
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
         torch.backends.mha.set_fastpath_enabled(False)  # it calls no attention module at all
-        for _, module in watched_modules(model):
+        for _, module in modules:
             row = _find_recorder(module)
             if row is not None:
                 stack.callback(row.attach(module, names[id(module)], recorded))
@@ -93,7 +94,7 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[RecordedCalls]:
                 hook = module.register_forward_pre_hook(find_projection(recorded))
                 stack.callback(hook.remove)
         record_interface(stack, model, names, recorded)
-        stack.enter_context(record_functions(model, recorded, claimed=claimed))
+        stack.enter_context(record_functions(model, modules, recorded, claimed=claimed))
         yield recorded
 
 

@@ -73,9 +73,15 @@ def replays(call: AttentionCall) -> bool:
 
 
 def _equal(maps: Tensor, values: Tensor, outputs: Tensor) -> bool:
-    """Compare by a bound of the rounding; rows that see no key may be not numbers, or zeros."""
+    """Compare in one direction of the features, by a bound of the rounding.
+
+    The direction is none that a difference is likely to be orthogonal to. Rows that see no key may
+    be not numbers, or zeros.
+    """
     maps, values = maps.to(outputs.dtype), values.to(outputs.dtype)
-    found = maps @ values
-    room = maps.abs() @ values.abs() + outputs.abs()
-    near = (found - outputs).abs() <= _DIGITS * torch.finfo(outputs.dtype).eps * room
+    along = torch.linspace(0.5, 1.5, values.shape[-1], dtype=values.dtype, device=values.device)
+    found, wanted = maps @ (values @ along)[..., None], outputs @ along
+    sizes, size = (torch.linalg.vector_norm(x, dim=-1, keepdim=True) for x in (values, outputs))
+    room = (maps.abs() @ sizes + size) * torch.linalg.vector_norm(along)  # Cauchy and Schwarz
+    near = (found - wanted[..., None]).abs() <= _DIGITS * torch.finfo(outputs.dtype).eps * room
     return bool((near | found.isnan()).all())
