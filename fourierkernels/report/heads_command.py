@@ -153,7 +153,7 @@ def show(
     record: Mapping[str, object],
     split: str = "",
 ) -> None:
-    """Print a report on standard output; write its files if an output is named.
+    """Write the files of a report if an output is named, then print it on standard output.
 
     Parameters
     ----------
@@ -163,13 +163,15 @@ def show(
         What the texts are of, printed above; empty for not at all. The files of a split are in a
         folder of that name.
     """
-    console = standard_output()
-    if split:
-        console.print(f"{split} text", markup=False)
-    print_report(report, console)
+    written = ""
     if output is not None:
         report = replace(report, origin={**report.origin, "options": record})
         folder = output / split
         written = ", ".join(map(str, report.save(folder)))
         shutil.rmtree(folder / KEPT, ignore_errors=True)  # all is in the report
+    console = standard_output()
+    if split:
+        console.print(f"{split} text", markup=False)
+    print_report(report, console)
+    if written:
         console.print(f"written: {written}", soft_wrap=True, markup=False)

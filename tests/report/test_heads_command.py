@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from fourierkernels import cli
 from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps
-from fourierkernels.report import HeadReport, figures, files, terminal
+from fourierkernels.report import HeadReport, figures, files, heads_command, terminal
 
 Tiny = Callable[[str], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -97,6 +97,18 @@ def test_written_files_hold_all_spreads_and_the_provenance(
     assert float(rows[2]["mean"]) == content["networks"]["trained"][METRIC]["mean"][2]
     assert (folder / "heads.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "heads.svg").read_text()
+
+
+def test_files_are_there_where_the_table_cannot_be_printed(
+    run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(heads_command, "print_report", closed)
+    folder = tmp_path / "out"
+    run(tiny("bert"), "--text", texts, "--tokens", "whitespace", "--output", folder)
+    assert sorted(path.name for path in folder.iterdir()) == FILES
 
 
 def test_same_input_writes_the_same_files(
