@@ -31,6 +31,8 @@ from fourierkernels.sums.coordinates import Box, Grid
 _DEGREES = 8  # of all polynomials here
 _PARTS = 8  # of a cell, with polynomials of their own
 _LANES = 8
+_CACHED = 2**21  # cells of a lattice in three dimensions, beyond which its rows leave the cache
+_EDGE = 16  # cells of a block's side
 
 _Number = TypeVar("_Number", np.float64, np.complexfloating)
 
@@ -76,7 +78,8 @@ class Windows:
         scale = np.array([size / period for size, (period, _) in zip(sizes, grid, strict=True)])
         reach = [width] * (len(grid) - 1) + [lanes]
         first, cells = _cells(scale, box, 0.5 * width - 1.0)
-        self._shape = tuple(int(c) + r - 1 for c, r in zip(cells, reach, strict=True))
+        shape = [int(c) + r - 1 for c, r in zip(cells, reach, strict=True)]
+        self._shape = (max(shape[0], sizes[0]), *shape[1:])  # the first FFT then copies nothing
         self._lattice = Lattice(
             box.centre,
             scale,
@@ -96,7 +99,9 @@ class Windows:
 
     def forward(self, points: FloatArray, strengths: FloatArray) -> ComplexArray:
         """Return the modes of strengths ``(t, n)``."""
-        values = np.zeros((len(strengths), *self._shape))
+        values, order = np.zeros((len(strengths), *self._shape)), self._order(points)
+        if order is not None:
+            points, strengths = points.take(order, axis=0), strengths.take(order, axis=1)
         spread(points, strengths, self._lattice, values.reshape(-1))
         for d, size in enumerate(self._sizes):
             values = _folded(values, d + 1, size)
@@ -111,8 +116,27 @@ class Windows:
         for d, factor in enumerate(self._factors):
             scaled *= _along(factor, d + 1, scaled.ndim)
         values, sums = self._back(scaled), np.empty((len(halves), len(points)))
-        gather(points, self._lattice, values.reshape(-1), sums)
+        order = self._order(points)
+        if order is None:
+            gather(points, self._lattice, values.reshape(-1), sums)
+            return sums
+        in_order = np.empty_like(sums)
+        gather(points.take(order, axis=0), self._lattice, values.reshape(-1), in_order)
+        sums[:, order] = in_order
         return sums
+
+    def _order(self, points: FloatArray) -> IntArray | None:
+        """Return an order of the points by blocks of cells, where that pays.
+
+        A point touches hundreds of rows of a lattice in three dimensions; those of the point before
+        are at hand.
+        """
+        if len(self._shape) < 3 or math.prod(self._shape) < _CACHED:
+            return None
+        places = (points - self._lattice.centre) * self._lattice.scale + self._lattice.shift
+        counts = [-(-cells // _EDGE) for cells in self._shape]
+        blocks = np.ravel_multi_index(tuple((places / _EDGE).astype(np.intp).T), counts)
+        return np.argsort(blocks.astype(np.min_scalar_type(math.prod(counts))), kind="stable")
 
     def _ahead(self, values: FloatArray) -> ComplexArray:
         """Return the modes of values that begin at cell 0."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fourierkernels.kernels import FourierKernel
-from fourierkernels.sums import kernel_sum, transforms
+from fourierkernels.sums import kernel_sum, lattices, transforms
 from fourierkernels.sums.coordinates import Box, Grid, product_axes
 from fourierkernels.sums.lattices import Moments, Windows
 from fourierkernels.sums.series import fourier_series, ramp_band, window
@@ -100,6 +100,22 @@ def test_sums_at_queries_are_those_over_the_modes(dim: int, width: int, eps: flo
     found = way(dim, width, eps).backward(at, halves)
     size = 2.0 * np.abs(halves).sum(axis=tuple(range(1, halves.ndim))).max()
     assert np.abs(found - summed(halves, at, GRIDS[dim])).max() <= eps * size
+
+
+@pytest.mark.parametrize(("width", "eps"), [(7, 1e-3), (16, 1e-13)])
+def test_points_in_blocks_have_the_same_sums(
+    width: int, eps: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, strengths = points(3, 500), np.random.default_rng(1).normal(size=(2, 500))
+    plain = way(3, width, eps)
+    modes, sums = plain.forward(at, strengths), plain.backward(at, real_modes(3, 2))
+    assert plain._order(at) is None
+    monkeypatch.setattr(lattices, "_CACHED", 0)
+    order = plain._order(at)
+    assert order is not None
+    assert not np.array_equal(order, np.sort(order))
+    np.testing.assert_allclose(plain.forward(at, strengths), modes, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(plain.backward(at, real_modes(3, 2)), sums)
 
 
 @pytest.mark.parametrize("dim", GRIDS)
