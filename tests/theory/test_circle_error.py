@@ -8,7 +8,7 @@ import pytest
 
 from fourierkernels import KernelDensity
 from fourierkernels.kernels import PeriodicKernel, as_kernel
-from fourierkernels.theory import circle_mise, circle_optimum, optimum
+from fourierkernels.theory import circle_mise, circle_optimum, mise, optimum
 from fourierkernels.theory.densities import Beta
 from fourierkernels.theory.densities.circular import CIRCULAR, Arc, Wrapped, as_circular
 
@@ -63,6 +63,50 @@ def test_error_is_the_quadrature_of_bias_and_variance(
     error = circle_mise(name, kernel, n=50, radius=radius)
     assert error.bias2 == pytest.approx(weight @ (mean - density) ** 2, rel=1e-10, abs=1e-14)
     assert error.variance == pytest.approx(weight @ (second - mean**2) / 50, rel=1e-10)
+
+
+def line_grid() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a grid of the line, its step as weights, and a normal density there."""
+    x = np.linspace(-12.0, 12.0, 1201)
+    return x, np.full_like(x, x[1] - x[0]), np.exp(-0.5 * x * x) / math.sqrt(TURN)
+
+
+@pytest.mark.parametrize("other", ["wrapped_cauchy", "gaussian"])
+@pytest.mark.parametrize("kernel", ["fourier4", "gaussian"])
+def test_error_of_a_product_is_the_quadrature_over_both(other: str, kernel: str) -> None:
+    """Circle times circle, and circle times line: E p̂, E p̂_K² and p are products at each x."""
+    factors, weights, radii = [], [], [2.3, 1.6]
+    for name, radius in zip(["von_mises", other], radii, strict=True):
+        if name == "gaussian":
+            x, weight, density = line_grid()
+            smoother = radius * as_kernel(kernel).value(radius * (x[:, None] - x))
+        else:
+            x, weight = nodes(PDFS[name][1])
+            density = PDFS[name][0](x)
+            shape = PeriodicKernel(as_kernel(kernel), radius * TURN)
+            smoother = radius * shape.value(radius * (x[:, None] - x))
+        factors.append((density, smoother @ (weight * density), smoother**2 @ (weight * density)))
+        weights.append(weight)
+    density, mean, second = (np.multiply.outer(*pair) for pair in zip(*factors, strict=True))
+    weight = np.multiply.outer(*weights)
+    error = circle_mise(["von_mises", other], kernel, n=50, radius=radii)
+    tail = 1e-8 if (other, kernel) == ("gaussian", "fourier4") else 1e-10  # K beyond the grid
+    assert error.bias2 == pytest.approx((weight * (mean - density) ** 2).sum(), rel=tail)
+    assert error.variance == pytest.approx((weight * (second - mean**2)).sum() / 50, rel=tail)
+
+
+def test_products_of_lines_alone_are_those_of_the_line() -> None:
+    found = circle_mise(["gaussian", "laplace"], "fourier2", n=9, radius=[3.0, 2.0])
+    assert found == mise("normal × laplace", "fourier2", n=9, radius=[3.0, 2.0])
+
+
+def test_factors_are_on_a_circle_or_a_line() -> None:
+    with pytest.raises(ValueError, match="factor"):
+        circle_mise([], "fourier4", n=9, radius=1.0)
+    with pytest.raises(ValueError, match="circles and lines"):
+        circle_mise(["arc", "correlated"], "fourier4", n=9, radius=1.0)
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        circle_mise(["arc", "arc"], "fourier4", n=9, radius=[1.0, 2.0, 3.0])
 
 
 def test_every_density_has_a_quadrature() -> None:
