@@ -251,8 +251,8 @@ def test_models_are_cloned_kept_and_compared() -> None:
         ({"smoothing": [0.1]}, "smoothing must be a number or one for each of the 2 columns"),
         ({"estimator": KernelDensity()}, "estimator must be a NadarayaWatson, got KernelDensity"),
         (
-            {"estimator": NadarayaWatson(bounds=[(-9, 9)])},
-            r"bounds must be None for mixed data, got \[\(-9, 9\)\]",
+            {"estimator": NadarayaWatson(bounds=[(-9, 9), None])},
+            r"bounds must have a pair \(low, high\) per dimension, 1, got",
         ),
         ({"estimator": NadarayaWatson(period=[24.0, None])}, "period must be a number or have one"),
         ({"estimator": NadarayaWatson(weighting="precision")}, "weighting must be one of"),

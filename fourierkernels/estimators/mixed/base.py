@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,8 +11,15 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import KernelEstimator
+from fourierkernels.estimators.boxes import (
+    Images,
+    check_bounds,
+    check_circles,
+    check_ends,
+    inside,
+    reflect,
+)
 from fourierkernels.estimators.checks import validated
-from fourierkernels.estimators.design import peak_of
 from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.mixed.categories import (
     Cells,
@@ -25,9 +33,8 @@ from fourierkernels.estimators.mixed.choice import MixedSample, given_smoothing
 from fourierkernels.estimators.radius import Rule, radius_or_rule
 from fourierkernels.estimators.weights import fitted_weights
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_period
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.kernels.periodic import wrapped
+from fourierkernels.kernels.periodic import kernels_along, wrapped
 from fourierkernels.sums.cells import CellSums
 from fourierkernels.sums.result import KernelSums
 
@@ -48,6 +55,8 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
         Of the columns of numbers.
     periods_ : array of shape (dim,)
         Likewise, infinite for lines.
+    bounds_ : array of shape (2, dim)
+        Likewise, infinite where there is none.
     smoothing_ : array of shape (k,)
         λ of the columns of categories.
     """
@@ -109,8 +118,10 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
             sample_weight, len(points), plain.weighting, self._weightings
         )
         self.kernel_: Kernel = as_kernel(plain.kernel)
-        self.periods_ = check_period(plain.period, points.shape[1] - len(self.categories_))
+        box = check_ends(plain.bounds, points.shape[1] - len(self.categories_))
+        self.periods_ = check_circles(plain.period, box)
         points = self._wrapped(points)
+        self.bounds_ = check_bounds(plain.bounds, self._numbers(points))
         self.points_, self._kept = points, Kept()
         self._cells = Cells.of(self._codes(points))
         self._given = given_smoothing(self.smoothing, self.categories_)
@@ -166,25 +177,36 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
         return cells.place, factors
 
     def _sums(self, queries: FloatArray, responses: FloatArray) -> KernelSums:
-        """Return the sums at queries, of responses ``(n, k)``."""
+        """Return the sums at queries, of responses ``(n, k)``; no weight out of bounds."""
 
         def build() -> CellSums:
             return self._cell_sums(self.weights_, responses, self.kernel_, self.radius_)
 
-        small = self.radius_.tobytes(), self.smoothing_.tobytes()
+        small = tuple(each.tobytes() for each in (self.radius_, self.smoothing_, self.bounds_))
         sources = Sources((self.points_, self.weights_, responses), small)
         kept: CellSums = self._kept.get(responses.shape[1] > 0, sources, build)
-        return kept.at(self._numbers(queries), *self._factors(queries))
+        return self._at(kept, queries)
+
+    def _at(self, sums: CellSums, queries: FloatArray) -> KernelSums:
+        numbers = self._numbers(queries)
+        found = sums.at(numbers, *self._factors(queries))
+        within = inside(numbers, self.bounds_)
+        return found if within.all() else replace(found, denominator=found.denominator * within)
+
+    def _images(self, weights: FloatArray, kernel: Kernel, radius: FloatArray) -> Images:
+        """Return the numbers of the samples and their mirror images."""
+        numbers = self._numbers(self.points_)
+        return reflect(numbers, weights, self.bounds_, kernel=kernel, radius=radius)
 
     def _cell_sums(
         self, weights: FloatArray, responses: FloatArray, kernel: Kernel, radius: FloatArray
     ) -> CellSums:
-        plain = self._plain
+        plain, (points, mirrored, source) = self._plain, self._images(weights, kernel, radius)
         return CellSums(
-            self._numbers(self.points_),
-            weights,
-            responses,
-            self._cells.place,
+            points,
+            mirrored,
+            responses[source],
+            self._cells.place[source],
             kernel=kernel,
             radius=radius,
             method=plain.method,
@@ -194,11 +216,15 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _own_terms(self) -> FloatArray:
-        """Return w L(c, c) ∏ shape(0) of each sample, shape ``(n,)``."""
+        """Return w L(c, c) ∏ shape of each sample and its images at itself, shape ``(n,)``."""
         table = self._cells.table
         factors = np.diag(cell_weights(self.categories_, self.smoothing_, table, table))
-        peak = peak_of(self.kernel_, self.radius_, self.periods_)
-        return np.asarray(self.weights_ * factors[self._cells.place] * peak)
+        points, weights, source = self._images(self.weights_, self.kernel_, self.radius_)
+        gaps = self.radius_ * (self._numbers(self.points_)[source] - points)
+        along = kernels_along(self.kernel_, self.radius_, self.periods_)
+        for kernel, gap in zip(along, gaps.T, strict=True):
+            weights = weights * (kernel.value(gap) * kernel.constant)
+        return np.asarray(factors[self._cells.place] * np.bincount(source, weights))
 
     def _weights_at(self, codes: FloatArray) -> FloatArray:
         """Return w L of all samples at levels, shape ``(n,)``."""
@@ -230,16 +256,13 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def check_estimator(estimator: object, kind: type) -> None:
-    """Refuse an estimator of another kind, or with bounds or a radius of each sample.
+    """Refuse an estimator of another kind, or with a radius of each sample.
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError
     """
     if not isinstance(estimator, kind):
         raise TypeError(f"estimator must be a {kind.__name__}, got {type(estimator).__name__}")
     if hasattr(estimator, "adaptive"):
         raise TypeError(f"estimator must have one radius, got {type(estimator).__name__}")
-    bounds = getattr(estimator, "bounds", None)
-    if bounds is not None:
-        raise ValueError(f"bounds must be None for mixed data, got {bounds}")

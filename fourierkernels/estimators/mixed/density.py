@@ -31,9 +31,10 @@ class MixedDensity(DensityMixin, MixedEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : KernelDensity, optional
-        Kernel, radius, method, accuracy, periods of the numbers, and what weights mean. Least
-        squares cross-validation ("lscv", the default) chooses radius and smoothing together; with a
-        number or another rule for the radius it chooses the smoothing.
+        Kernel, radius, method, accuracy, bounds and periods of the numbers, and what weights mean.
+        As there, radius and smoothing are chosen without regard to bounds. Least squares
+        cross-validation ("lscv", the default) chooses radius and smoothing together; with a number
+        or another rule for the radius it chooses the smoothing.
     unordered, ordered, smoothing
         As of :class:`MixedRegression`.
 

@@ -32,7 +32,8 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
     Parameters
     ----------
     estimator : NadarayaWatson, optional
-        Kernel, radius, method, accuracy, periods of the numbers, and what weights mean. The rules
+        Kernel, radius, method, accuracy, bounds and periods of the numbers, and what weights mean.
+        As there, radius and smoothing are chosen without regard to bounds. The rules
         "gcv" (the default), "loo" and "aicc" choose radius and smoothing together; with a number or
         another rule for the radius, "gcv" chooses the smoothing.
     unordered : sequence of str or int, optional
@@ -76,7 +77,7 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
         ------
         ValueError, TypeError
             As :meth:`NadarayaWatson.fit`; for columns that are not there, ordered levels whose
-            order is not known, categories alone, bounds, or an estimator of another kind.
+            order is not known, categories alone, or an estimator of another kind.
         """
         check_estimator(self._plain, NadarayaWatson)
         points, responses = self._encoded(X, y=y, multi_output=True, y_numeric=True)
@@ -89,8 +90,9 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
         """Return the weights of all samples at checked queries, ``(m, n)``; rows sum to one."""
         sums = self._sums(queries, self._no_responses)
         self._report(sums.undefined)
+        points, weights, source = self._images(self.weights_, self.kernel_, self.radius_)
         matrix, _, exponent = kernel_matrix(
-            self._numbers(self.points_),
+            points,
             self._numbers(queries),
             kernel=self.kernel_,
             radius=self.radius_,
@@ -100,9 +102,9 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
         with np.errstate(divide="ignore"):
             scale = np.ldexp(1.0 / sums.denominator, exponent - sums.exponent)
         scale[sums.undefined] = np.nan
-        return np.asarray(
-            matrix * factors[place][:, self._cells.place] * self.weights_ * scale[:, None]
-        )
+        each = matrix * factors[place][:, self._cells.place[source]] * weights * scale[:, None]
+        each = each.reshape(len(queries), -1, len(self.points_))
+        return np.asarray(each.sum(axis=1))  # an image counts for its sample
 
     def fit_at(self, queries: FloatArray) -> FloatArray:
         """Return f̂ at checked queries, in the shape of the responses."""
@@ -113,7 +115,7 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
     def smooth(self, queries: FloatArray, responses: FloatArray) -> FloatArray:
         """Return the fit of other responses, ``(n, k)`` to ``(m, k)``, at checked queries."""
         sums = self._cell_sums(self.weights_, responses, self.kernel_, self.radius_)
-        return sums.at(self._numbers(queries), *self._factors(queries)).ratios()
+        return self._at(sums, queries).ratios()
 
     def hat_diagonal(self) -> FloatArray:
         """Return H_ii, the leverages, shape ``(n,)``."""
@@ -126,9 +128,9 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
         """Return Σ_j W_j(x)² σ_j² at checked queries, by a sum of the squared kernels; ``(m,)``.
 
-        On a circle the squares of images have cross terms: then from the weights themselves.
+        The squares of images, on a circle or in bounds, have cross terms: then from the weights.
         """
-        if np.isfinite(self.periods_).any():
+        if np.isfinite(self.periods_).any() or self._bounded:
             return super().squared_weight_sums(queries, variances)
         kernel, factor = self.kernel_.squared
         place, factors = self._factors(queries)
@@ -144,6 +146,8 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
 
     def design_fit(self) -> DesignFit:
         """Return the fit at the design points, one for each distinct row, which scores take."""
+        if self._bounded:
+            return super().design_fit()
         rows = self.sample_rows()
         first, weights = rows.distinct
         sample, columns = self._sample(first, weights), self._columns()[first]
@@ -195,6 +199,15 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
     def _slice(self, codes: FloatArray) -> NadarayaWatson:
         weights = self._weights_at(codes)
         return self._slice_of(self._plain).fit(self._named, self.responses_, weights)
+
+    @property
+    def _bounded(self) -> bool:
+        return bool(np.isfinite(self.bounds_).any())
+
+    @property
+    def _row_length(self) -> int:
+        ends = np.isfinite(self.bounds_).sum(axis=0)
+        return len(self.points_) * int(np.prod(1 + ends))
 
     @property
     def _plain(self) -> NadarayaWatson:
