@@ -29,7 +29,7 @@ _DEGREES = 8
 # Seconds; see `plan`.
 _WINDOW, _ROW, _COLUMN = 9e-9, 2.8e-9, 2e-9  # of a point in a dimension, a row of it, a column
 _CELL = 6e-9  # of a cell in an FFT
-_MOMENTS, _MOMENT_CELL = 1.5e-9, 1.1e-7  # of a point, once and per column, and of a cell
+_MOMENTS, _MOMENT_CELL = 1e-9, 6e-8  # of a point, once and per column, and of a cell
 _WAVE, _PRODUCT = 2e-8, 2e-10  # of a wave at a place of an axis, and of a product with it
 
 
@@ -145,14 +145,19 @@ def _way(count: int, columns: int, grid: Grid, box: Box, eps: float) -> "Way":
 @lru_cache(maxsize=1024)
 def choice(modes: tuple[float, ...], count: int, columns: int, eps: float) -> Choice:
     """Return the cheapest way for so many points, columns and modes per dimension."""
-    ways = [
+    return min(ways(modes, count, columns, eps), key=lambda way: way.seconds)
+
+
+def ways(modes: tuple[float, ...], count: int, columns: int, eps: float) -> list[Choice]:
+    """Return all ways, moments last."""
+    found = [
         _windows(modes, width, oversampling, count, columns)
         for width in _WIDTHS
         if (oversampling := _oversampling(width, eps)) <= _OVERSAMPLING[1]
     ]
     if len(modes) == 1:
-        ways.append(_moments(modes[0], count, columns, eps))
-    return min(ways, key=lambda way: way.seconds)
+        found.append(_moments(modes[0], count, columns, eps))
+    return found
 
 
 def _oversampling(width: int, eps: float) -> float:
