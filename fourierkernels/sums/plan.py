@@ -115,11 +115,11 @@ def _single_refusal(problem: Problem) -> str:
 def _direct_seconds(problem: Problem) -> float:
     """Nanoseconds per pair, samples in tiles of 256, and threads beyond a few milliseconds."""
     gaussian = isinstance(problem.kernel, GaussianKernel)
-    pair = (1.8 + 0.1 * problem.dim) if gaussian else (1.4 + 0.6 * problem.dim)
-    pair += 0.4 * (problem.columns - 1) + 0.7 * problem.moments
+    pair = (2.7 + 0.15 * problem.dim) if gaussian else (2.1 + 0.9 * problem.dim)
+    pair += 0.6 * (problem.columns - 1) + problem.moments
     work = 1e-9 * pair * 256 * math.ceil(problem.n / 256) * problem.m
     threads = min(loop_threads(), math.ceil(problem.m / 16)) if work > 4e-3 else 1
-    return 3e-4 + work / threads
+    return 4e-4 + work / threads
 
 
 def _direct_accuracy(problem: Problem, eps: float = _EPS) -> float:
@@ -169,7 +169,7 @@ def grid_seconds(problem: Problem) -> float:
 def _bandlimited_seconds(problem: Problem) -> float:
     """Seconds of the series, and of the transforms of samples and queries."""
     moments = max(1, problem.moments)  # for each, transforms back
-    series = 1.1e-3 if isinstance(problem.kernel, GaussianKernel) else 2e-3
+    series = 9e-4 if isinstance(problem.kernel, GaussianKernel) else 1.8e-3
     modes = problem.columns * 40e-9 * math.prod(problem.modes)
     back = moments * (_way(problem, problem.m).seconds + modes)
     return series + _way(problem, problem.n).seconds + back
@@ -189,7 +189,8 @@ def _split_seconds(problem: Problem) -> float:
     far = [(bulk.samples, inside.m), (inside.n, bulk.queries)]
     outside = _reference_seconds(replace(problem, n=bulk.samples, m=bulk.queries))
     pairwise = sum(_exact_seconds(problem, *sizes) for sizes in far) + outside
-    return 1e-3 + _bandlimited_seconds(inside) + pairwise
+    sorting = 4e-8 * problem.dim * (problem.n + problem.m)
+    return 3e-3 + _bandlimited_seconds(inside) + sorting + pairwise
 
 
 def _exact_seconds(problem: Problem, n: int, m: int) -> float:
@@ -202,7 +203,7 @@ def _exact_seconds(problem: Problem, n: int, m: int) -> float:
 
 def _reference_seconds(problem: Problem) -> float:
     gaussian = isinstance(problem.kernel, GaussianKernel)
-    pair = (25e-9 + 6e-9 * problem.dim) if gaussian else (20e-9 + 45e-9 * problem.dim)
+    pair = (30e-9 + 7e-9 * problem.dim) if gaussian else (24e-9 + 54e-9 * problem.dim)
     return 4e-4 + pair * problem.n * problem.m * max(1, problem.moments)
 
 
