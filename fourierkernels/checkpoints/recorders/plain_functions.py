@@ -26,7 +26,7 @@ from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.einsum import as_product, with_own_heads
 from fourierkernels.checkpoints.recorders.flow import apart, is_plain, tensors_in
 from fourierkernels.checkpoints.recorders.products import Inside, Pieces
-from fourierkernels.checkpoints.recorders.projections import read_by
+from fourierkernels.checkpoints.recorders.projections import matrix, read_by
 from fourierkernels.checkpoints.recorders.slabs import softmax_rows, without_numbers
 
 _SOFTMAX = {torch.softmax, Tensor.softmax, functional.softmax}
@@ -146,7 +146,8 @@ class _Watch(TorchFunctionMode):
                 scale = given.get("scale")
                 self._fused(result, query, key, value, mask, is_causal=causal, scale=scale)
             elif kind == "layer":
-                read_by(self.pieces.recorded, *args)
+                read, weight, turned = args
+                read_by(self.pieces.recorded, read, partial(matrix, weight, turned=turned))
             elif kind == "softmax":
                 self.pieces.add_softmax(result, self.around[-1])
 

@@ -4,7 +4,9 @@ They also show what the call alone does not: whether one dimension of texts and 
 heads first, and which calls of one head each, or of some queries each, are one layer.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -27,15 +29,31 @@ def find_projection(recorded: RecordedCalls) -> Any:
 
     def hook(module: Any, inputs: tuple[Any, ...]) -> None:
         if inputs and is_plain(inputs[0]):
-            weight = module.weight.T if isinstance(module, nn.Linear) else module.weight
-            call = read_by(recorded, inputs[0], weight)
+            turned = isinstance(module, nn.Linear)
+            call = read_by(recorded, inputs[0], partial(matrix, module.weight, turned=turned))
             if call is not None:
                 call.projection = module
 
     return hook
 
 
-def read_by(recorded: RecordedCalls, read: Tensor, weight: Tensor) -> AttentionCall | None:
+def matrix(weight: Any, *, turned: bool) -> Tensor:
+    """Return the weights of a layer as numbers, also where they are held in fewer bits.
+
+    Parameters
+    ----------
+    weight : Tensor
+    turned : bool
+        Whether it has one row for each number that is put out, not read.
+    """
+    whole = type(weight) in (Tensor, nn.Parameter)
+    numbers: Tensor = weight if whole else weight.dequantize()
+    return numbers.mT if turned else numbers
+
+
+def read_by(
+    recorded: RecordedCalls, read: Tensor, weight: Callable[[], Tensor]
+) -> AttentionCall | None:
     """Return the call whose joined heads a product with weights ``(H d, E)`` reads, if one is."""
     if not recorded or recorded[-1].slices is not None:
         return None
@@ -43,7 +61,7 @@ def read_by(recorded: RecordedCalls, read: Tensor, weight: Tensor) -> AttentionC
         call = _reader_of(recorded, read)
         if call is not None:
             heads, features = call.outputs.shape[1], call.outputs.shape[-1]
-            call.slices = weight.reshape(heads, features, -1).detach()
+            call.slices = weight().reshape(heads, features, -1).detach()
     return call
 
 

@@ -66,8 +66,7 @@ class Weighing:
         one, other = self.flow.of(left), self.flow.of(right)
         if is_layer(one, other, right):
             if other.leaf and right.ndim == 2:
-                weight = right.mT if step.name == "linear" else right
-                self.found("layer", (left, weight), {}, result)
+                self.found("layer", (left, right, step.name == "linear"), {}, result)
             layer(self.flow, left, right, result, by_right=other.leaf or one.level > other.level)
             return
         self.flow.use((left, right))

@@ -104,16 +104,16 @@ def through_numbers(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return weights.reshape(B, H, N, N) @ v
 
 
-I, J = torch.ones(N, N).tril().nonzero().T  # the edges of a graph
+ROWS, COLUMNS = torch.ones(N, N).tril().nonzero().T  # the edges of a graph
 
 
 def over_edges(add: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Attend:
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        powers = torch.exp((q[:, :, I] * k[:, :, J]).sum(-1) / 2)  # (B, H, edges)
-        total = add(torch.zeros(q.shape[:3]), I.expand_as(powers), powers)
-        weights = (powers / total[:, :, I])[..., None]
-        places = I[:, None].expand(*powers.shape, D)
-        return add(torch.zeros_like(q), places, weights * v[:, :, J])
+        powers = torch.exp((q[:, :, ROWS] * k[:, :, COLUMNS]).sum(-1) / 2)  # (B, H, edges)
+        total = add(torch.zeros(q.shape[:3]), ROWS.expand_as(powers), powers)
+        weights = (powers / total[:, :, ROWS])[..., None]
+        places = ROWS[:, None].expand(*powers.shape, D)
+        return add(torch.zeros_like(q), places, weights * v[:, :, COLUMNS])
 
     return attend
 
@@ -121,10 +121,10 @@ def over_edges(add: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Attend:
 def over_added_scores(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Graph attention: a sum of two numbers for each edge, normalised over those of a query."""
     away = torch.linspace(-1, 1, D)
-    powers = functional.leaky_relu((q @ away)[:, :, I] + (k @ away)[:, :, J]).exp()
-    total = torch.zeros(q.shape[:3]).index_add(2, I, powers)
-    weights = (powers / total[:, :, I])[..., None]
-    return torch.zeros_like(q).index_add(2, I, weights * v[:, :, J])
+    powers = functional.leaky_relu((q @ away)[:, :, ROWS] + (k @ away)[:, :, COLUMNS]).exp()
+    total = torch.zeros(q.shape[:3]).index_add(2, ROWS, powers)
+    weights = (powers / total[:, :, ROWS])[..., None]
+    return torch.zeros_like(q).index_add(2, ROWS, weights * v[:, :, COLUMNS])
 
 
 def rolled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
