@@ -5,6 +5,39 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+/* A heading of a table that is a formula is read as text, as some programs do not read MathML. */
+const SPOKEN = [
+  [/\\(?:text|mathrm|operatorname)\s*\{([^{}]*)\}/g, "$1"],
+  [/\\widehat\s*(?:\{([^{}]*)\}|(\w))/g, "$1$2 hat"],
+  [/\\int/g, "integral of "],
+  [/\^\{?\*\}?/g, " star"],
+  [/\^\{([^{}]*)\}|\^(\w)/g, " to the power $1$2"],
+  [/_\{([^{}]*)\}|_(\w)/g, " $1$2"],
+  [/\\var(?=[a-z])/g, ""],
+  [/\\[,;!()]|[{}]/g, ""],
+  [/\\([A-Za-z]+)/g, "$1"],
+];
+function speakHeadings() {
+  for (const math of document.querySelectorAll("th .math")) {
+    const heading = math.closest("th");
+    const rest = heading.cloneNode(true);
+    for (const formula of rest.querySelectorAll(".math")) formula.remove();
+    if (rest.textContent.trim()) continue;
+    const text = document.createElement("span");
+    text.className = "visually-hidden";
+    text.textContent = SPOKEN.reduce((tex, [from, to]) => tex.replace(from, to), math.textContent);
+    math.setAttribute("aria-hidden", "true");
+    math.after(text);
+  }
+}
+document.addEventListener("DOMContentLoaded", speakHeadings);
+window.addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise; // which makes its formulas reachable with the keyboard
+  for (const formula of document.querySelectorAll("th [aria-hidden] [tabindex]")) {
+    formula.removeAttribute("tabindex");
+  }
+});
+
 /* Names that the theme gives to what has one, which voice control then does not know; headings and
    lists that are none; and a landmark around the logo. */
 function describe() {
