@@ -114,6 +114,11 @@ class Fact:
     total_of: tuple[int, Any] | None = None
     meetings: frozenset[Meeting] = frozenset()
 
+    @property
+    def multiplied(self) -> bool:
+        """Whether it comes out of a product of computed tensors."""
+        return bool(self.origins or self.meetings)
+
 
 _NOTHING = Fact()
 

@@ -95,6 +95,8 @@ class Following(Weighing):
         if len(parts) == 3:  # addcmul
             self._weigh(parts[1:], step.result)
             facts = [facts[0], self.flow.of(step.result)]
+        if any(one.multiplied and not one.paired for one in facts):
+            self.flow.set(step.result, replace(self.flow.of(step.result), paired=False))
         weighing = [one.origins for one in facts if one.weighs]
         if len(weighing) == 2 and all(any(one.scores for one in found) for found in weighing):
             weights = next(one for one in parts if self.flow.of(one).origins)
