@@ -6,11 +6,14 @@ A rule is a function from a page to descriptions of its defects; adding one mean
 RULES. Exit status 1 if anything was found.
 """
 
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -53,6 +56,7 @@ DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?!\.?\w)")
 HEAVIEST_PAGE = 1_500_000  # bytes, with its pictures
 HEAVIEST_CHAPTER = 700_000  # without
 WIDEST = 78  # columns of code and output that fit beside the contents at 1,280 pixels
+MOST_TOGETHER, FEW = 4, 20  # processes; pages that one alone reads as fast
 WIDEST_CONSOLE = 92  # in the smaller letters that fourierkernels.css gives terminals
 FENCE = re.compile(r":::|```|~~~")
 
@@ -78,10 +82,41 @@ class Page:
         self.soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
 
     @cached_property
+    def tags(self) -> tuple[Tag, ...]:
+        """All tags in the order of the page; to walk it once is half of the lint's time."""
+        return tuple(self.soup.find_all(True))
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Tag]]:
+        """The tags of each name."""
+        found: dict[str, list[Tag]] = defaultdict(list)
+        for tag in self.tags:
+            found[tag.name].append(tag)
+        return found
+
+    def named(self, *names: str) -> list[Tag]:
+        """Return the tags of these names."""
+        return [tag for name in names for tag in self.by_name.get(name, [])]
+
+    @cached_property
+    def by_class(self) -> dict[str, list[Tag]]:
+        """The tags of each class."""
+        found: dict[str, list[Tag]] = defaultdict(list)
+        for tag in self.tags:
+            for name in tag.get("class") or []:
+                found[name].append(tag)
+        return found
+
+    def classed(self, *names: str) -> list[Tag]:
+        """Return the tags of these classes."""
+        return [tag for name in names for tag in self.by_class.get(name, [])]
+
+    @cached_property
     def anchors(self) -> frozenset[str]:
         """Everything a fragment may point to."""
-        tags = self.soup.find_all(True)
-        return frozenset(str(tag[key]) for tag in tags for key in ("id", "name") if tag.get(key))
+        return frozenset(
+            str(tag[key]) for tag in self.tags for key in ("id", "name") if tag.get(key)
+        )
 
     @cached_property
     def prose(self) -> tuple[str, ...]:
@@ -122,7 +157,7 @@ def leftover_markup(page: Page) -> Iterator[str]:
 
 def image_text(page: Page) -> Iterator[str]:
     """Images that a reader who cannot see them gets nothing from."""
-    for image in page.soup.find_all("img"):
+    for image in page.named("img"):
         alt, source = image.get("alt"), Path(str(image.get("src", ""))).name
         if alt is None or not str(alt).strip():
             yield f"image without alt text: {source}"
@@ -132,22 +167,22 @@ def image_text(page: Page) -> Iterator[str]:
 
 def remote_loads(page: Page) -> Iterator[str]:
     """Anything a browser would fetch from another host; the book must render with no network."""
-    for url in _loaded_urls(page.soup):
+    for url in _loaded_urls(page):
         if REMOTE.match(url):
             yield f"loads from the network: {url}"
-    for script in page.soup.find_all("script", src=False):
+    for script in (script for script in page.named("script") if not script.has_attr("src")):
         names = REMOTE_ASSET.findall(script.get_text())
         yield from (f"inline script names a remote file: {name}" for name in names)
-    for style in page.soup.find_all("style"):
+    for style in page.named("style"):
         yield from (f"style loads from the network: {u}" for u in CSS_REMOTE.findall(style.text))
 
 
-def _loaded_urls(soup: BeautifulSoup) -> Iterator[str]:
+def _loaded_urls(page: Page) -> Iterator[str]:
     for name, keys in LOADING_TAGS.items():
-        for tag in soup.find_all(name):
+        for tag in page.named(name):
             yield from (str(tag[key]) for key in keys if tag.get(key))
-    for link in soup.find_all("link", href=True):
-        if LOADING_RELS & set(link.get_attribute_list("rel")):
+    for link in page.named("link"):
+        if link.has_attr("href") and LOADING_RELS & set(link.get_attribute_list("rel")):
             yield str(link["href"])
 
 
@@ -161,7 +196,9 @@ def stylesheet_loads(site: Path) -> Iterator[Finding]:
 
 def cell_outputs(page: Page) -> Iterator[str]:
     """Cells that raised or wrote to standard error."""
-    for output in page.soup.select(".cell_output .traceback, .cell_output .stderr"):
+    for output in page.classed("traceback", "stderr"):
+        if output.find_parent(class_="cell_output") is None:
+            continue
         kind = "raised" if "traceback" in output.get_attribute_list("class") else "wrote to stderr"
         last = (output.get_text().strip().splitlines() or [""])[-1]
         yield f"a cell {kind}: {excerpt(last)!r}"
@@ -169,7 +206,7 @@ def cell_outputs(page: Page) -> Iterator[str]:
 
 def parser_messages(page: Page) -> Iterator[str]:
     """Docutils' own error boxes and the text it marks as problematic."""
-    for tag in page.soup.select(".system-message, .problematic"):
+    for tag in page.classed("system-message", "problematic"):
         yield f"parser message: {excerpt(tag.get_text())!r}"
 
 
@@ -178,8 +215,9 @@ def unresolved_names(page: Page) -> Iterator[str]:
 
     Data is excepted: a registry that a package re-exports has no entry of its own.
     """
-    for code in page.soup.select("code.xref:not(.py-data)"):
-        if code.find_parent("a") is None:
+    for code in page.classed("xref"):
+        data = "py-data" in code.get_attribute_list("class")
+        if code.name == "code" and not data and code.find_parent("a") is None:
             yield f"reference to nothing: {code.get_text()!r} (use plain code for a foreign name)"
 
 
@@ -188,9 +226,9 @@ def unbacked_numbers(page: Page) -> Iterator[str]:
 
     Text that cites its source is excepted; so are cross-references, code and numbers of figures.
     """
-    cells = page.soup.select(".cell_input, .cell_output")
+    cells = page.classed("cell_input", "cell_output")
     backed = [float(n) for cell in cells for n in NUMBER.findall(cell.get_text(" "))]
-    for block in page.soup.find_all(["p", "li", "td"]) if cells else []:
+    for block in page.named("p", "li", "td") if cells else []:
         if block.find(["p", "li"]) or "admonition-title" in block.get_attribute_list("class"):
             continue  # a title has the number of an exercise
         if block.find_parent(class_="cell") or _cites(block):
@@ -221,7 +259,7 @@ def page_weight(page: Page) -> Iterator[str]:
     urls = {
         url
         for name in ("img", "source", "video", "object", "embed")
-        for tag in page.soup.find_all(name)
+        for tag in page.named(name)
         for url in (tag.get(key) for key in LOADING_TAGS[name] if key != "srcset")
         if url and not REMOTE.match(url) and not url.startswith("data:")
     }
@@ -281,23 +319,34 @@ RULES: dict[str, Callable[[Page], Iterator[str]]] = {
 # --- links: the one rule that needs the whole site -------------------------------------------
 
 
-def broken_links(page: Page, pages: dict[Path, Page]) -> Iterator[str]:
+@dataclass(frozen=True)
+class Seen:
+    """What is kept of a page when it has been read: what links to it need, and its findings."""
+
+    path: Path
+    name: str
+    anchors: frozenset[str]
+    references: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def broken_links(page: Seen, pages: dict[Path, Seen]) -> Iterator[str]:
     """Links and files inside the site that are not there."""
-    for tag, key in _local_references(page.soup):
-        problem = _problem(str(tag[key]), page, pages)
-        if problem:
-            yield f"{problem}: {tag[key]}"
+    for url in page.references:
+        if problem := _problem(url, page, pages):
+            yield f"{problem}: {url}"
 
 
-def _local_references(soup: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
+def _local_references(page: Page) -> Iterator[str]:
     for key in ("href", "src"):
-        for tag in soup.find_all(["a", "link", "script", "img"], attrs={key: True}):
-            parts = urlsplit(str(tag[key]))
-            if not parts.scheme and not parts.netloc and tag[key] != "#":
-                yield tag, key
+        for tag in page.named("a", "link", "script", "img"):
+            url = str(tag.get(key) or "#")
+            parts = urlsplit(url)
+            if not parts.scheme and not parts.netloc and url != "#":
+                yield url
 
 
-def _problem(url: str, page: Page, pages: dict[Path, Page]) -> str | None:
+def _problem(url: str, page: Seen, pages: dict[Path, Seen]) -> str | None:
     parts = urlsplit(url)
     target = (page.path.parent / unquote(parts.path)).resolve() if parts.path else page.path
     if not target.exists():
@@ -311,30 +360,39 @@ def _problem(url: str, page: Page, pages: dict[Path, Page]) -> str | None:
 # --- the site --------------------------------------------------------------------------------
 
 
-def load_pages(site: Path) -> dict[Path, Page]:
-    """Every page of the site, by resolved path; the theme's own files are left out."""
-    site = site.resolve()
-    paths = (
-        p
-        for p in sorted(site.rglob("*.html"))
-        if p.relative_to(site).parts[0] not in SKIPPED_FOLDERS
-    )
-    return {path: Page(path, site) for path in paths}
+def page_paths(site: Path) -> list[Path]:
+    """Every page of a resolved site; the theme's own files are left out."""
+    paths = sorted(site.rglob("*.html"))
+    return [path for path in paths if path.relative_to(site).parts[0] not in SKIPPED_FOLDERS]
 
 
-def lint_page(page: Page, pages: dict[Path, Page]) -> Iterator[Finding]:
-    """All findings of one page."""
-    for name, rule in RULES.items():
-        yield from (Finding(page.name, name, detail) for detail in rule(page))
-    yield from (Finding(page.name, "broken_links", d) for d in broken_links(page, pages))
+def read(path: Path, site: Path) -> Seen:
+    """Read a page, and find what is wrong with it alone."""
+    page = Page(path, site)
+    found = [Finding(page.name, name, text) for name, rule in RULES.items() for text in rule(page)]
+    references = tuple(_local_references(page))
+    return Seen(path, page.name, page.anchors, references, tuple(found))
+
+
+def read_all(paths: list[Path], site: Path) -> list[Seen]:
+    """Read pages, many of them in a process per core."""
+    one = partial(read, site=site)
+    if len(paths) <= FEW:
+        return [one(path) for path in paths]
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, MOST_TOGETHER)) as pool:
+        return list(pool.map(one, paths))
 
 
 def lint_site(site: Path) -> list[Finding]:
     """All findings of a built site, each once, in page order."""
-    pages = load_pages(site)
-    if not pages:
+    paths = page_paths(site := site.resolve())
+    if not paths:
         return [Finding(str(site), "no_pages", "there is no HTML file in this folder")]
-    found: Iterable[Finding] = (f for page in pages.values() for f in lint_page(page, pages))
+    pages = {page.path: page for page in read_all(paths, site)}
+    found: list[Finding] = []
+    for page in pages.values():
+        broken = (Finding(page.name, "broken_links", text) for text in broken_links(page, pages))
+        found += [*page.findings, *broken]
     return list(dict.fromkeys([*found, *stylesheet_loads(site)]))
 
 

@@ -5,12 +5,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import pytest
 
 from book import build, execute
+from book._extensions import pages
 
 FILES = {
     "fourierkernels/kernels.py": "POWER = 4",
@@ -203,12 +205,41 @@ def test_chapters_are_executed_together_in_quick_mode_alone(
     calls: list[Any] = []
     monkeypatch.setattr(build, "run_together", lambda *call: calls.append(call))
     monkeypatch.setattr(build, "cores", lambda: 64)
-    build.execute(["notebooks/01_a.md", "notebooks/02_b.md"], tmp_path, {build.FAST: fast})
+    build.execute(["notebooks/01_a.md", "notebooks/03_b.md"], tmp_path, {build.FAST: fast})
     [(commands, limit, root, environment)] = calls
-    assert [command[-1] for command in commands] == ["notebooks/01_a.md", "notebooks/02_b.md"]
+    assert [command[-1] for command in commands] == ["notebooks/01_a.md", "notebooks/03_b.md"]
     assert limit == (build.MOST_TOGETHER if fast else 1)
     assert root == tmp_path
     assert ("NUMBA_NUM_THREADS" in environment) == bool(fast)
+
+
+@pytest.mark.parametrize(("fast", "found"), [("1", []), ("", ["sphinx.ext.viewcode"])])
+def test_quick_mode_alone_has_no_pages_of_source_code(
+    monkeypatch: pytest.MonkeyPatch, fast: str, found: list[str]
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setenv(build.FAST, fast)
+    app = SimpleNamespace(setup_extension=loaded.append, connect=lambda *_: 0)
+    pages.setup(app)  # type: ignore[arg-type]
+    assert loaded == found
+
+
+def test_sphinx_writes_pages_with_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = SimpleNamespace(parallel=1)
+    monkeypatch.setattr(pages, "cores", lambda: 3)
+    pages.write_together(app, None)  # type: ignore[arg-type]
+    assert app.parallel == 3
+
+
+def test_the_longest_chapters_begin_first_and_the_others_in_their_order() -> None:
+    root = Path(build.__file__).parents[1]
+    chapters = [path.relative_to(root).as_posix() for path in execute.chapters(root)]
+    assert all(sum(name.startswith(start) for name in chapters) == 1 for start in build.FIRST)
+    begun = sorted(chapters, key=build.turn)
+    count = len(build.FIRST)
+    for name, start in zip(begun, build.FIRST, strict=False):
+        assert name.startswith(start)
+    assert begun[count:] == [name for name in chapters if name not in begun[:count]]
 
 
 def test_commands_run_together_up_to_the_limit(tmp_path: Path) -> None:
