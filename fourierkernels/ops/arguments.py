@@ -12,11 +12,12 @@ _HIDDEN = -1e4  # of a mask: what is written for minus infinity begins here
 # The schemas of the operator and of its backward pass.
 _TENSORS = "Tensor query, Tensor key, Tensor value, Tensor radius, Tensor? mask, Tensor? seed"
 _NUMBERS = "SymInt power, bool is_causal, float eps, float dropout_p"
-_FIVE = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
-FORWARD_SCHEMA = f"({_TENSORS}, {_NUMBERS}, bool return_weights) -> {_FIVE}"
+FORWARD_SCHEMA = (
+    f"({_TENSORS}, {_NUMBERS}, bool return_weights) -> (Tensor, Tensor, Tensor, Tensor)"
+)
 BACKWARD_SCHEMA = (
     f"(Tensor grad, Tensor? weights_grad, Tensor delta, {_TENSORS}, Tensor significand, "
-    f"Tensor exponent, Tensor packed, {_NUMBERS}, bool mask_grad) -> {_FIVE}"
+    f"Tensor exponent, {_NUMBERS}, bool mask_grad) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
 
@@ -82,16 +83,12 @@ class Rows(NamedTuple):
         without a key have infinity, so that their weights are zero.
     weights : Tensor
         ``(B, H, N, M)`` after dropout, or ``(B, H, N, 0)`` if they were not asked for.
-    packed : Tensor
-        ``(B, H, K)``: the inputs as a device's kernels read them, for its backward pass; K is a
-        function of shapes and dtype, 0 where nothing is kept.
     """
 
     output: Tensor
     significand: Tensor
     exponent: Tensor
     weights: Tensor
-    packed: Tensor
 
 
 class Saved(NamedTuple):
@@ -99,7 +96,6 @@ class Saved(NamedTuple):
 
     significand: Tensor
     exponent: Tensor
-    packed: Tensor
 
 
 class Cotangents(NamedTuple):

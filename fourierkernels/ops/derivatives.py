@@ -95,12 +95,12 @@ def backward_by_reference(*arguments: Any) -> Results:
     return dq, dk, dv, dr, dmask[0] if dmask else dq.new_empty(0)
 
 
-def save(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
+def save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     """Keep what the backward pass needs of the forward's arguments and results."""
     call, rows = ForwardCall.of(inputs), Rows(*output)
     ctx.save_for_backward(*call.inputs, *rows)
     ctx.options, ctx.count = call.options, len(inputs)
-    ctx.mark_non_differentiable(rows.significand, rows.exponent, rows.packed)
+    ctx.mark_non_differentiable(rows.significand, rows.exponent)
 
 
 def saved_inputs(ctx: Any) -> tuple[Inputs, Rows]:
@@ -122,7 +122,7 @@ def differentiate(
     call = BackwardCall(
         Cotangents(of_rows.output, weights_grad, delta),
         inputs,
-        Saved(rows.significand, rows.exponent, rows.packed),
+        Saved(rows.significand, rows.exponent),
         ctx.options._replace(mask_grad=ctx.needs_input_grad[Inputs._fields.index("mask")]),
     )
     *four, dmask = attend_backward(*call.arguments)

@@ -30,7 +30,6 @@ from fourierkernels.ops.arguments import (
 from fourierkernels.ops.cpu.backward import backward
 from fourierkernels.ops.cpu.forward import forward
 from fourierkernels.ops.cuda import attention as cuda
-from fourierkernels.ops.cuda.layout import packed_size
 from fourierkernels.ops.derivatives import (
     Results,
     backward_by_reference,
@@ -67,7 +66,6 @@ def _rows_without_sums(inputs: Inputs, options: Options) -> Rows:
         query.new_full(rows, torch.inf),
         torch.zeros(rows, dtype=torch.int32, device=query.device),
         query.new_zeros((*rows, key.shape[2] if options.return_weights else 0)),
-        query.new_zeros((*rows[:2], 0)),
     )
 
 
@@ -139,13 +137,11 @@ def _(*arguments: Any) -> Rows:
     inputs, options = ForwardCall.of(arguments)
     query, key, value = inputs[:3]
     rows = query.shape[:_ROW]
-    kept = packed_size(query, key, value) if query.device.type == "cuda" else 0
     return Rows(
         query.new_empty((*rows, value.shape[-1])),
         query.new_empty(rows),
         query.new_empty(rows, dtype=torch.int32),
         query.new_empty((*rows, key.shape[2] if options.return_weights else 0)),
-        query.new_empty((*rows[:2], kept)),
     )
 
 

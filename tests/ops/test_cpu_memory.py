@@ -17,7 +17,7 @@ def run(n, mask, causal):
     options = Options(4, causal, 0.0, 0.1, mask_grad=mask is not None)
     rows = forward(inputs, options)
     delta = (grad * rows.output).sum(dim=-1)
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     backward(Cotangents(grad, None, delta), inputs, saved, options)
 
 def peak():

@@ -15,7 +15,7 @@ from fourierkernels.ops.cuda import attention as cuda
 from fourierkernels.ops.cuda import layout
 from fourierkernels.ops.cuda import library as cuda_library
 from fourierkernels.ops.cuda.build import Variant
-from fourierkernels.ops.cuda.layout import packed_size, parts_of
+from fourierkernels.ops.cuda.layout import parts_of
 from fourierkernels.ops.cuda.library import Library
 
 pytestmark = needs_compiler
@@ -41,7 +41,7 @@ def backward(
 ) -> Gradients:
     grad = draw(*rows.output.shape, seed=9, dtype=inputs.query.dtype).detach()
     cotangents = Cotangents(grad, None, (grad * rows.output).sum(-1))
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     library = host_library(inputs.query.dtype, 16) if library is None else library
     return cuda.backward(library, cotangents, inputs, saved, options)
 
@@ -62,9 +62,10 @@ def test_tiles_that_a_mask_hides_are_not_read(
     expected = backward(inputs, options, rows)
     pack = cuda.pack
 
-    def pack_and_spoil(library: Library, inputs: Inputs, packed: Tensor) -> None:
-        pack(library, inputs, packed)
+    def pack_and_spoil(library: Library, inputs: Inputs) -> Tensor:
+        packed = pack(library, inputs)
         spoil_hidden_tile(packed, inputs)
+        return packed
 
     monkeypatch.setattr(cuda, "pack", pack_and_spoil)
     again = cuda.forward(library, inputs, options)
@@ -75,7 +76,7 @@ def test_tiles_that_a_mask_hides_are_not_read(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_backward_packs_nothing_but_the_gradient_of_the_output(
+def test_the_backward_pass_packs_its_four_arrays_and_runs_once(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, options = problem(None, dtype)
@@ -89,7 +90,7 @@ def test_backward_packs_nothing_but_the_gradient_of_the_output(
 
     monkeypatch.setattr(Library, "call", recorded)
     backward(inputs, options, rows)
-    assert calls == ["fk_pack", "fk_gradients"]
+    assert calls == [*4 * ["fk_pack"], "fk_gradients"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -108,7 +109,7 @@ def test_gradients_do_not_depend_on_the_heads_beside_them(
     rows = cuda.forward(host_library(dtype, 16), alone, options)
     grad = draw(2, *rows.output.shape[1:], seed=9, dtype=dtype).detach()[1:]
     cotangents = Cotangents(grad, None, (grad * rows.output).sum(-1))
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     single = cuda.backward(host_library(dtype, 16), cotangents, alone, saved, options)
     for one, of_both in zip(single[:3], together[:3], strict=True):
         assert torch.equal(one, of_both[1:])
@@ -131,18 +132,6 @@ def test_blocks_that_take_several_tiles_of_keys_agree_with_those_that_take_one(
         assert torch.equal(found.value, expected.value)
         torch.testing.assert_close(found.query, expected.query, rtol=1e-13, atol=1e-14)
     assert shares == [1, 3, 4]  # of ten tiles, four at most to a share
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("dim", "columns", "size"), [(5, 3, 16), (16, 40, 64), (33, 1, 64)])
-def test_the_size_of_packed_inputs_follows_from_shapes(
-    dim: int, columns: int, size: int, dtype: torch.dtype
-) -> None:
-    case = Case(dim=dim, columns=columns, size=size)
-    inputs = Inputs(*case.leaves(dtype), None)
-    rows = cuda.forward(host_library(dtype, size), inputs, Options(4, False, 0.0))
-    faked = (leaf.to("meta") for leaf in inputs[:3])
-    assert rows.packed.shape == (2, 2, packed_size(*faked))
 
 
 def test_more_blocks_than_a_grid_may_have_run_in_several(tmp_path: Path) -> None:
@@ -194,7 +183,7 @@ def test_gradients_on_another_device_are_refused_by_name() -> None:
     inputs, options = problem(None, torch.float32)
     library = host_library(torch.float32, 16)
     rows = cuda.forward(library, inputs, options)
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     cotangents = Cotangents(rows.output.to("meta"), None, rows.significand)
     with pytest.raises(ValueError, match="output must be on the device of query, cpu, got meta"):
         cuda.backward(library, cotangents, inputs, saved, options)

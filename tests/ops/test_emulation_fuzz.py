@@ -151,7 +151,7 @@ def run(case: Draw, given: AttentionProblem) -> Results:
     library = host_library(case.dtype, case.size)
     library.handle.fk_set_order((1, -1, case.case)[case.case % 3])
     rows = forward(library, given.inputs, given.options)
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     cotangents = given.cotangents(rows.output, rows.weights)
     gradients = backward(library, cotangents, given.inputs, saved, given.options)
     library.handle.fk_set_order(1)

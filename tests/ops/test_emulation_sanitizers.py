@@ -78,7 +78,7 @@ def record(tmp_path: Path) -> Iterator[Record]:
         for each in problems:
             given = each.problem(variant)
             rows = forward(library, given.inputs, given.options)
-            saved = Saved(rows.significand, rows.exponent, rows.packed)
+            saved = Saved(rows.significand, rows.exponent)
             cotangents = given.cotangents(rows.output, rows.weights)
             backward(library, cotangents, given.inputs, saved, given.options)
         return library.write(tmp_path / "calls")

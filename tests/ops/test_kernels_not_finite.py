@@ -30,7 +30,7 @@ def by_cuda(inputs: Inputs, options: Options, grad: Tensor) -> tuple[Rows, Gradi
     rows = cuda.forward(library, inputs, options)
     problem = AttentionProblem(inputs, options, grad)
     cotangents = problem.cotangents(rows.output, rows.weights)
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     return rows, cuda.backward(library, cotangents, inputs, saved, options)
 
 
@@ -209,7 +209,7 @@ def check(
         name
         for found, should in zip(results, expected, strict=True)
         for name in found._fields
-        if name not in ("exponent", "packed", "mask")
+        if name not in ("exponent", "mask")
         and not torch.equal(_shows(getattr(found, name)), getattr(should, name))
     ]
     assert not wrong

@@ -62,7 +62,7 @@ def passes(inputs: Inputs, options: Options) -> list[Tensor]:
     That of the radius is a sum of R q or of q, as centring has it. From 128 queries on those of
     keys and values are sums over slabs, of which few heads have more.
     """
-    *rows, packed = attend(*inputs, *options[:-1])
+    rows = attend(*inputs, *options[:-1])
     output, significand, exponent, weights = rows
     grad = torch.cos(torch.arange(output[0, 0].numel(), dtype=output.dtype)).view(output.shape[2:])
     grad = grad.expand(output.shape)
@@ -70,7 +70,7 @@ def passes(inputs: Inputs, options: Options) -> list[Tensor]:
     delta = (grad * output).sum(dim=-1)
     if weights_grad is not None:
         delta = delta + (weights_grad * weights).sum(dim=-1)
-    saved = significand, exponent, packed
+    saved = significand, exponent
     asked = (*options[:4], options.mask_grad)
     dq, dk, dv, _, dmask = attend_backward(grad, weights_grad, delta, *inputs, *saved, *asked)
     whole = [dk, dv, *([dmask] if options.mask_grad else [])]

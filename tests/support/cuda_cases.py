@@ -73,7 +73,7 @@ def run_with(
     delta = (grad * rows.output).sum(-1)
     if weights_grad is not None:
         delta = delta + (weights_grad * rows.weights).sum(-1)
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     cotangents = Cotangents(grad, weights_grad, delta)
     return rows, backward(library, cotangents, inputs, saved, chosen)
 

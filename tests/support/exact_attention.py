@@ -65,7 +65,7 @@ def backward_of(
     delta = (grad * rows.output).sum(dim=-1)
     if weights_grad is not None:
         delta = delta + (weights_grad * rows.weights).sum(dim=-1)
-    saved = Saved(rows.significand, rows.exponent, rows.packed)
+    saved = Saved(rows.significand, rows.exponent)
     return backward(Cotangents(grad, weights_grad, delta), inputs, saved, options)
 
 

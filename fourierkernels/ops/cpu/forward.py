@@ -89,7 +89,7 @@ def forward(inputs: Inputs, options: Options) -> Rows:
             run(lay_out(inputs, portion), settings, some)
     parts = (torch.from_numpy(part).unflatten(0, rows[:2]) for part in results)
     output, significand, exponent, weights = parts
-    return Rows(output, significand, exponent, weights, query.new_zeros((*rows[:2], 0)))
+    return Rows(output, significand, exponent, weights)
 
 
 def _portions(inputs: Inputs, options: Options) -> Iterator[slice]:

@@ -21,7 +21,7 @@ from fourierkernels.ops.cuda.layout import (
     mask_gradient,
     pack,
     pack_columns,
-    packed_size,
+    packed_shape,
     padded_rows,
     padded_width,
     parts_of,
@@ -56,7 +56,7 @@ def find_library(query: Tensor, value: Tensor) -> Library:
 
 
 def forward(library: Library, inputs: Inputs, options: Options) -> Rows:
-    """Return the fields of `Rows`; `packed` is what the kernels have read.
+    """Return the fields of `Rows`.
 
     Raises
     ------
@@ -74,8 +74,8 @@ def forward(library: Library, inputs: Inputs, options: Options) -> Rows:
             rows.output.zero_()
             rows.significand.fill_(torch.inf)
             return rows
-        pack(library, inputs, rows.packed)
-        problem = _problem(rows.packed, inputs, options)
+        packed = pack(library, inputs)
+        problem = _problem(packed, inputs, options)
         _point(problem, {name: getattr(rows, name) for name in _RESULTS})
         library.call("fk_forward", problem, query.device)
         if options.return_weights:
@@ -92,7 +92,7 @@ def _shapes_of_rows(inputs: Inputs, options: Options) -> dict[str, tuple[int, ..
         "significand": rows,
         "exponent": rows,
         "weights": (*rows, key.shape[2] if options.return_weights else 0),
-        "packed": (*rows[:2], packed_size(query, key, value)),
+        "packed": packed_shape(query, key, value),
     }
 
 
@@ -102,7 +102,6 @@ def _new_rows(query: Tensor, shapes: Mapping[str, tuple[int, ...]]) -> Rows:
         query.new_empty(shapes["significand"]),
         query.new_zeros(shapes["exponent"], dtype=torch.int32),
         query.new_zeros(shapes["weights"]),  # the kernel passes over what is masked
-        query.new_empty(shapes["packed"]),
     )
 
 
@@ -127,7 +126,8 @@ def backward(
             dmask = query.new_zeros((0,) if wanted is None else wanted.shape)
             return Gradients(dq, dk, dv, dr, dmask)
         dq, dk, dv = (query.new_empty(leaf.shape) for leaf in (query, key, value))
-        inputs, packed = _contiguous(inputs), saved.packed.contiguous()
+        inputs = _contiguous(inputs)
+        packed = pack(library, inputs)  # anew: kept, they would be seven times the queries
         arrays = _arrays(library, cotangents, saved)
         problem = _problem(packed, inputs, options)
         _point(problem, arrays | {"query_grad": dq, "key_grad": dk, "value_grad": dv})
@@ -138,6 +138,7 @@ def backward(
 def _shapes_of_gradients(inputs: Inputs, mask: Tensor | None) -> dict[str, tuple[int, ...]]:
     query, _, value = inputs[:3]
     shapes = {name: tuple(getattr(inputs, name).shape) for name in ("query", "key", "value")}
+    shapes["packed"] = packed_shape(query, inputs.key, value)
     shapes["grad"] = (*query.shape[:2], columns_size(query.shape[2], value))
     sums = _shape_of_sums(query, inputs.key)
     shapes["query_sums"] = (min(query.shape[0] * query.shape[1], heads_at_once(sums)), *sums)

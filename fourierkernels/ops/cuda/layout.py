@@ -25,18 +25,18 @@ _BLOCKS = 256  # launched together, at least: a card runs about as many at a tim
 Run = Callable[[int, int, Tensor], None]
 
 
-def packed_size(query: Tensor, key: Tensor, value: Tensor) -> int:
-    """Return the numbers per head of the packed inputs: K of `Rows.packed`, ``(B, H, K)``.
+def packed_shape(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int, int]:
+    """Return the shape of the packed inputs, ``(B, H, K)``.
 
     Examples
     --------
     >>> x = torch.empty(1, 2, 100, 16)
-    >>> packed_size(x, x, x)
-    14720
+    >>> packed_shape(x, x, x)
+    (1, 2, 14720)
     """
     lines = 3 * padded_width(query) + 1
     rows = padded_rows(query.shape[2], query) + padded_rows(key.shape[2], query)
-    return lines * rows + columns_size(key.shape[2], value)
+    return (*query.shape[:2], lines * rows + columns_size(key.shape[2], value))
 
 
 def columns_size(rows: int, value: Tensor) -> int:
@@ -88,15 +88,17 @@ def parts_of(packed: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
     return first, second, third
 
 
-def pack(library: Library, inputs: Inputs, packed: Tensor) -> None:
-    """Fill in ``(B, H, K)`` for contiguous inputs."""
+def pack(library: Library, inputs: Inputs) -> Tensor:
+    """Return contiguous inputs as the kernels read them, ``(B, H, K)``."""
     query, key, value, radius, mask, _ = inputs
+    packed = query.new_empty(packed_shape(query, key, value))
     # No feature of a head is moved by a first key that is not a number: the other keys are.
     centre = common_offset(key, radius, mask).nan_to_num(0.0, 0.0, 0.0).contiguous()
     parts = parts_of(packed, inputs)
     for side, part in zip((query, key), parts[:2], strict=True):
         _run(library, side, part, radius=radius, centre=centre)
     _run(library, value, parts[2])
+    return packed
 
 
 def pack_columns(library: Library, columns: Tensor) -> Tensor:
