@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd.forward_ad import unpack_dual
 
-from fourierkernels.ops.arguments import ForwardCall
+from fourierkernels.ops.arguments import ForwardCall, Rows
 from fourierkernels.ops.derivatives import (
     Results,
     attend_by_reference,
@@ -53,12 +53,12 @@ class _Attend(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(*arguments: Any) -> Results:
-        results: Results = attend(*arguments)
+    def forward(*arguments: Any) -> Rows:
+        results: Rows = attend(*arguments)
         return results
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Results) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Rows) -> None:
         save(ctx, inputs, output)
         if not inputs[-1]:
             ctx.mark_non_differentiable(*output[1:])
@@ -84,11 +84,11 @@ def attend_anywhere(call: ForwardCall) -> tuple[Tensor, Tensor]:
     arguments = call.arguments
     tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
     if torch.compiler.is_compiling() or not any(_is_transformed(tensor) for tensor in tensors):
-        output, _, _, weights, _ = attend(*arguments)
+        output, _, _, weights = attend(*arguments)
     elif in_forward_mode():
         output, weights = attend_by_reference(call.inputs, call.options)
     else:
-        output, _, _, weights, _ = _Attend.apply(*arguments)  # type: ignore[no-untyped-call]
+        output, _, _, weights = _Attend.apply(*arguments)  # type: ignore[no-untyped-call]
     return output, weights
 
 

@@ -25,7 +25,7 @@ PAIRS = (B, H, N, M)
 
 
 def by_operator(inputs: Inputs, options: Options) -> tuple[Tensor, Tensor]:
-    output, _, _, weights, _ = attend(*inputs, *options[:5])
+    output, _, _, weights = attend(*inputs, *options[:5])
     return output, weights
 
 

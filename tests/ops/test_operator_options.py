@@ -44,7 +44,7 @@ def additive(shape: tuple[int, ...] = (B, H, N, M), *, hidden: bool = False) -> 
 
 
 def fused(inputs: Inputs, options: Options) -> Outcome:
-    output, _, _, weights, _ = attend(*inputs, *options[:5])
+    output, _, _, weights = attend(*inputs, *options[:5])
     return output, weights
 
 
