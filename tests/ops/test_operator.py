@@ -69,6 +69,19 @@ def test_its_derivative_is_an_operator_registered_in_the_same_way(dtype: torch.d
     opcheck(attend_backward, (grad, None, delta, *given, *saved, 4, False, 0.0, 0.0, False))
 
 
+def test_the_derivative_keeps_its_inputs_the_output_and_two_numbers_a_row() -> None:
+    kept: list[int] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    given = inputs()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = attend(*given, None, None, 4, False, 0.0, *PLAIN)[0]
+    assert sum(kept) == sum(leaf.numel() for leaf in given) + output.numel() + 2 * B * H * N
+
+
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("power", [1, 2, 4, 6])
 def test_gradcheck_for_powers_and_masks(power: int, mask: str) -> None:
