@@ -31,15 +31,15 @@ struct BackwardState {
 template <class Real>
 struct BackwardShared {
   static constexpr int lines = 3 * kChunk;
-  Real *keys, *queries, *slopes, *weights;
+  Real *keys, *queries;
+  Real* pairs;  // weights of the tile, and then its slopes: two blocks fit where a card has 100 KB
   FK_HD explicit BackwardShared(char* memory) {
     keys = reinterpret_cast<Real*>(memory);
     queries = keys + lines * Tile<Real>::stride;
-    slopes = queries + lines * Tile<Real>::stride;
-    weights = slopes + Tile<Real>::rows * Tile<Real>::stride;
+    pairs = queries + lines * Tile<Real>::stride;
   }
   static constexpr size_t bytes() {
-    return sizeof(Real) * Tile<Real>::stride * 2 * (lines + Tile<Real>::rows);
+    return sizeof(Real) * Tile<Real>::stride * (2 * lines + Tile<Real>::rows);
   }
 };
 
@@ -112,7 +112,7 @@ FK_HD void weights_of_pairs(const Problem<Real>& p, long long head, int y, int x
       row.at[b] = weight.significand * keep_scale(p, state.kept, a, b);
       state.product[a][b] = Real(0);
     }
-    *reinterpret_cast<Pack<Real>*>(shared.weights + (y * T::edge + a) * T::stride + x * T::edge) =
+    *reinterpret_cast<Pack<Real>*>(shared.pairs + (y * T::edge + a) * T::stride + x * T::edge) =
         row;
   }
   if (p.weights)
@@ -154,7 +154,7 @@ FK_HD void slopes_of_pairs(const Problem<Real>& p, long long head, int y, int x,
       line.at[a] = p.power * slope;
     }
     *reinterpret_cast<Pack<Real>*>(
-        shared.slopes + slope_line<Real>(x * T::edge + b) * T::stride + y * T::edge) = line;
+        shared.pairs + slope_line<Real>(x * T::edge + b) * T::stride + y * T::edge) = line;
   }
   if (p.bias_grad)
     each_seen(p, state.pairs.seen, key, query, [&](int a, int b, long long at) {
@@ -182,7 +182,7 @@ FK_PROGRAM void slopes_of_tile(Threads& threads, const Problem<Real>& p, const P
     threads.each([&](int thread, State& state) {
       const int y = thread / kSide, x = thread % kSide;
       add_products(y, x, shared.keys, shared.queries, count, state.product);
-      add_columns(y, x, shared.weights, shared.queries, state.values[s]);
+      add_columns(y, x, shared.pairs, shared.queries, state.values[s]);
     });
   }
   threads.each([&](int thread, State& state) {
@@ -211,7 +211,7 @@ FK_PROGRAM void features_of_tile(Threads& threads, const Problem<Real>& p, const
     });
     threads.each([&](int thread, State& state) {
       const int y = thread % kSide, x = thread / kSide;
-      add_slopes(y, x, shared.slopes, shared.keys, shared.queries, state.features[chunk],
+      add_slopes(y, x, shared.pairs, shared.keys, shared.queries, state.features[chunk],
                  place.sums + (long long)(chunk * kChunk + x) * query.padded + begin);
     });
   }
@@ -305,9 +305,10 @@ FK_PROGRAM void backward_block(Threads& threads, const Problem<Real>& whole, lon
   Place<Real> place = {head, 0, view(p, true, head), view(p, false, head),
                        p.query_sums + sums * p.padded_features * p.padded_queries};
   // To and fro: of causal keys the first are seen by the most queries.
-  for (int begin = 0, last = 0; begin * Tile<Real>::rows < p.keys; begin += p.splits, last ^= 1) {
-    place.first = (begin + (last ? p.splits - 1 - split : split)) * Tile<Real>::rows;
-    if (place.first < p.keys) gradients_of_keys<Real, SIZE>(threads, p, place, shared);
+  int step = 2 * (p.splits - split) - 1;
+  for (int tile = split; tile * Tile<Real>::rows < p.keys; tile += step, step = 2 * p.splits - step) {
+    place.first = tile * Tile<Real>::rows;
+    gradients_of_keys<Real, SIZE>(threads, p, place, shared);
   }
 }
 
