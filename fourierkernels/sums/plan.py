@@ -1,8 +1,9 @@
 """The methods of summation: one row per method, with what it can do and what it costs.
 
 To add a method, write its class and a row of :data:`METHODS`; tests, :func:`plan_sum` and the
-benchmark pick it up. The times are those of one thread of one machine (AMD EPYC), over the threads
-that numba and OpenMP were given. Another machine has other times, and then only their ratio counts:
+benchmark pick it up. The times are those of one thread of one machine (AMD EPYC; pairs and splits
+in the ratio that they have to transforms on an Intel Xeon), over the threads that numba and OpenMP
+were given. Another machine has other times, and then only their ratio counts:
 ``experiments/benchmarks/plan_accuracy.py`` measures both.
 """
 
