@@ -34,10 +34,10 @@ def test_methods_that_cannot_do_a_problem_are_left_out() -> None:
 
 
 def test_what_would_take_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fourierkernels.cli.benchmarks._BUDGET", 1e-3)
+    monkeypatch.setattr("fourierkernels.cli.benchmarks._BUDGET", 0.01)
     methods = {row.method for row in run_bench(["density"], [512], [1], power=4)}
     assert "reference" not in methods
-    assert methods
+    assert {"direct", "bandlimited"} <= methods
 
 
 def test_problems_too_large_for_every_method_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,8 +91,11 @@ def circle_mise(
     >>> print(f"{circle_mise(torus, 'fourier4', n=1000, radius=3.0).total:.5f}")
     0.00860
     """
-    alone = isinstance(density, str) or not isinstance(density, Sequence)
-    targets = [as_circular(density)] if alone else [_factor(each) for each in density]
+    targets = (
+        [_factor(each) for each in density]
+        if isinstance(density, Sequence) and not isinstance(density, str)
+        else [as_circular(density)]
+    )
     if not targets:
         raise ValueError("density must have a factor, got none")
     shape, samples = as_kernel(kernel), check_integer("n", n)
@@ -107,9 +110,9 @@ def circle_mise(
     return Parts(product.bias, product.noise).per(samples)
 
 
-def _factor(density: object) -> CircularDensity | Density:
+def _factor(density: CircularDensity | Density | str) -> CircularDensity | Density:
     """Return a density on a circle or on the line."""
-    if is_circular(density):
+    if isinstance(density, CircularDensity) or is_circular(density):
         return as_circular(density)
     line = as_density(density)
     if check_dimension(line, 1) > 1:

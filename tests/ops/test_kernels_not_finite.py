@@ -86,7 +86,7 @@ def touched(spoilt: Spoilt, seen: Tensor) -> tuple[Rows, Gradients]:
     dvalue = _any(seen.mT, rows[..., None] | spoilt.grad)
     everywhere = (slice(None),) * 3 + (None,)
     return (
-        Rows(output, rows, rows, weights, rows[..., :0]),
+        Rows(output, rows, rows, weights),
         Gradients(
             bad[everywhere].expand(*bad.shape, D),
             dkey[everywhere].expand(*dkey.shape, D),
