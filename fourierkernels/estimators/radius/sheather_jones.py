@@ -71,12 +71,15 @@ def _cosine_energy(sample: Standardised, reach: float) -> FloatArray:
 
 
 def _cosines(points: FloatArray, weights: FloatArray, reach: float, eps: float) -> FloatArray:
-    """Return Σ p_j cos(πk x_j) of points that are centred: their range becomes [1/12, 11/12]."""
-    around = Box.around(points)
-    grid = ((2.0 * reach, 2 * _MODES),)
-    modes = forward(points, weights[None], grid, around, eps=eps)[0, 1:]
-    phase = math.pi * (float(around.centre[0]) / reach + 0.5)
-    return np.asarray((modes * np.exp(-1j * phase * np.arange(1, _MODES))).real)
+    """Return Σ p_j cos(πk x_j) of points that are centred: their range becomes [1/12, 11/12].
+
+    Phases count from the centre of a box: one around the points and their mirror images at the end
+    of the cosines gives these without a turn.
+    """
+    high, grid = float(points.max()), ((2.0 * reach, 2 * _MODES),)
+    box = Box((-reach - high,), (high,))
+    modes = forward(points, weights[None], grid, box, eps=eps)
+    return np.asarray(modes[0, 1:].real)
 
 
 class _Equation:
@@ -108,12 +111,15 @@ class _Equation:
 
 
 def _smallest_root(energy: FloatArray, n: float) -> float:
-    """Return the smallest root that the coefficients resolve, approached from below."""
+    """Return the smallest root that the coefficients resolve, approached from below.
+
+    As γ grows, a time from which it gains more than a step has no root within the step.
+    """
     equation, below = _Equation(energy, n), _SHORTEST
     while below < _LONGEST and (better := equation.improved(below)) > below:
-        below = better
-        if equation.excess(_STEP * below) >= 0.0:
+        if better <= _STEP * below and equation.excess(_STEP * below) >= 0.0:
             return float(brentq(equation.excess, below, _STEP * below, xtol=1e-16))
+        below = better
     raise ValueError(
         "X must give the equation of radius='improved_sheather_jones' a root, got none between "
         f"{math.sqrt(_SHORTEST):.1e} and {math.sqrt(_LONGEST):.1g} of the range (n = {n:g}); use "
