@@ -82,6 +82,12 @@ def test_improved_sheather_jones_solves_its_equation_by_plain_sums() -> None:
     assert t == pytest.approx((1000 * math.sqrt(math.pi) * f) ** -0.4, rel=1e-6)
 
 
+@pytest.mark.parametrize("x", [[0, 1, 2, 3, 4], [-0.1, 0.1, 0.1, -0.1], [1, 0, -1, 0]], ids=str)
+def test_improved_sheather_jones_says_where_its_equation_has_no_root(x: list[float]) -> None:
+    with pytest.raises(ValueError, match="X must give the equation of radius='improved_sheather"):
+        rule_radius("improved_sheather_jones", np.array(x, float)[:, None], "gaussian")
+
+
 def test_improved_sheather_jones_resolves_modes_that_silverman_smears() -> None:
     x = as_density("mw7").sample(3000, np.random.default_rng(0))
     best = optimal_radius("mw7", "gaussian", n=3000)

@@ -89,21 +89,24 @@ class _Equation:
         self._n, self._square = n, np.square(math.pi * np.arange(1.0, len(energy) + 1.0))
         self._terms = {s: self._square**s * energy for s in range(2, _STAGES + 1)}
 
-    def norm(self, derivative: int, time: float) -> float:
+    def norm(self, derivative: int, time: float) -> np.float64:
         """‖f^(s)‖² = 2 π^{2s} Σ k^{2s} c_k² exp(-k²π²t)."""
         count = math.ceil(min(math.sqrt(_UNDERFLOW / time) / math.pi, len(self._square)))
         decay = np.exp(-time * self._square[:count])
-        return 2.0 * float(np.einsum("k,k", self._terms[derivative][:count], decay))
+        return np.float64(2.0 * np.einsum("k,k", self._terms[derivative][:count], decay))
 
     def improved(self, time: float) -> float:
-        """Return ξ γ^[7](t), by the recursion over s = 7, ..., 2."""
-        norm = self.norm(_STAGES, time)
+        """Return ξ γ^[7](t), by the recursion over s = 7, ..., 2; infinite if no mode is left."""
+        with np.errstate(divide="ignore"):
+            return float(self._following(self.norm(_STAGES, time)))
+
+    def _following(self, norm: np.float64) -> np.float64:
         for stage in range(_STAGES - 1, 1, -1):
             odd = math.prod(range(1, 2 * stage, 2)) / math.sqrt(2.0 * math.pi)
             constant: float = (1.0 + 0.5 ** (stage + 0.5)) / 3.0
             next_time = (2.0 * constant * odd / (self._n * norm)) ** (2.0 / (3.0 + 2.0 * stage))
             norm = self.norm(stage, next_time)
-        return math.pow(2.0 * self._n * math.sqrt(math.pi) * norm, -0.4)
+        return np.float64((2.0 * self._n * math.sqrt(math.pi) * norm) ** -0.4)
 
     def excess(self, time: float) -> float:
         """Return t - ξ γ^[7](t)."""
