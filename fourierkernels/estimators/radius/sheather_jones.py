@@ -95,18 +95,16 @@ class _Equation:
         decay = np.exp(-time * self._square[:count])
         return np.float64(2.0 * np.einsum("k,k", self._terms[derivative][:count], decay))
 
+    @np.errstate(divide="ignore")
     def improved(self, time: float) -> float:
         """Return ξ γ^[7](t), by the recursion over s = 7, ..., 2; infinite if no mode is left."""
-        with np.errstate(divide="ignore"):
-            return float(self._following(self.norm(_STAGES, time)))
-
-    def _following(self, norm: np.float64) -> np.float64:
+        norm = self.norm(_STAGES, time)
         for stage in range(_STAGES - 1, 1, -1):
             odd = math.prod(range(1, 2 * stage, 2)) / math.sqrt(2.0 * math.pi)
             constant: float = (1.0 + 0.5 ** (stage + 0.5)) / 3.0
             next_time = (2.0 * constant * odd / (self._n * norm)) ** (2.0 / (3.0 + 2.0 * stage))
             norm = self.norm(stage, next_time)
-        return np.float64((2.0 * self._n * math.sqrt(math.pi) * norm) ** -0.4)
+        return float((2.0 * self._n * math.sqrt(math.pi) * norm) ** -0.4)
 
     def excess(self, time: float) -> float:
         """Return t - ξ γ^[7](t)."""
