@@ -73,6 +73,7 @@ EXPECTED = {
     "lra-questions": Expected("mixers", 18, 15, (("accuracy", ""),)),
     "lra-recall": Expected("mixers", 12, 10, (("accuracy", ""),)),
     "masked-small": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
+    "masked-recall": Expected("encoders", 7, 6, ((WORD_ACCURACY, ""),)),
     "language-recall": Expected("kernels", 10, 4, (("{split} plain perplexity", ""),)),
     "translation-drawn": Expected("encoders", 10, 9, ((ACCURACY, ""),)),
     "language-small": Expected(
@@ -159,8 +160,8 @@ def reference(name: str, row: Row) -> str:
     contender = row[COMPARISONS[name].table.contender]
     if name == "masked-small":
         return "FNet" if contender == "FNet, two real parts" else "BERT"
-    if name == "translation-drawn":
-        return "attention"
+    if name in ("translation-drawn", "masked-recall"):
+        return "attention" if name == "translation-drawn" else "BERT"
     if row.get("part") == "radii":
         return "R = 2"
     return f"softmax,{contender.partition(',')[2]}" if "," in contender else "softmax"

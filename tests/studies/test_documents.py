@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import math
 import tracemalloc
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from fourierkernels.studies.masked.document_files import (
     open_document_files,
 )
 from fourierkernels.studies.masked.documents import DocumentSource
+from fourierkernels.studies.masked.drawn import NAMES, VALUES, drawn_lines
 from fourierkernels.studies.masked.masking import NOTHING, example, guesses, sequence
 from fourierkernels.studies.masked.measurement import MaskedUpdates, Measurement
 from fourierkernels.studies.masked.pieces import (
@@ -28,6 +31,7 @@ from fourierkernels.studies.masked.pieces import (
     MASK,
     PADDING,
     SEPARATOR,
+    UNKNOWN,
     Pieces,
     learn_pieces,
 )
@@ -376,3 +380,45 @@ def test_padding_is_behind_and_nothing_is_guessed_there(files: DocumentFiles) ->
     guessed = batch["words"] != NOTHING
     assert not padding.gather(1, batch["places"])[guessed].any()
     assert (batch["segments"][padding] == 0).all()
+
+
+# --- drawn documents -------------------------------------------------------------------------
+
+
+def test_drawn_values_follow_from_one_word_of_their_line() -> None:
+    lines = list(drawn_lines("valid"))
+    assert lines[:20] == list(islice(drawn_lines("valid"), 20)) != list(drawn_lines("test"))[:20]
+    assert [number for number, _ in lines] == np.repeat(range(1_000), 2).tolist()
+    for _, text in lines:
+        words = text.split()
+        value = {word[0]: word[1] for word in words[:8]}
+        assert words[8:] == [value[name] for name in NAMES]
+
+
+def test_other_lines_and_places_tell_no_drawn_value() -> None:
+    lines = [text.split() for _, text in drawn_lines("train")][:8_000]
+    first, second = lines[::2], lines[1::2]
+    assert all(
+        [word[0] for word in a[:8]] == [word[0] for word in b[:8]]
+        for a, b in zip(first, second, strict=True)
+    )
+    expected = 1 / VALUES
+    for place in range(8, 16):
+        same = np.mean([a[place] == b[place] for a, b in zip(first, second, strict=True)])
+        assert abs(same - expected) < 5 * math.sqrt(expected / len(first))
+    for place in range(8):  # the name is one of eight, and only then the value is its own
+        same = np.mean([words[place][1] == words[8] for words in lines])
+        chance = 1 / 8 + 7 / 8 * expected
+        assert abs(same - chance) < 5 * math.sqrt(chance / len(lines))
+
+
+def test_drawn_words_are_kept_whole(cache: Path) -> None:
+    drawn = read_documents("drawn-documents", size=150, length=36, folder=cache)
+    assert sum(drawn.unknown.values()) == sum(drawn.left_out.values()) == 0
+    assert drawn.spans == drawn.documents
+    line = next(drawn_lines("test"))[1]
+    (numbers,) = drawn.pieces.encode([line])
+    assert len(numbers) == len(line.split())
+    assert drawn.pieces.decode(numbers) == line
+    small = learn_pieces(["a b", "a c", "a b"], size=len(MARKS) + 2, whole=True)
+    assert small.encode(["c a d b"]) == [[UNKNOWN, len(MARKS), UNKNOWN, len(MARKS) + 1]]

@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -44,6 +44,8 @@ from fourierkernels.studies.engine.contenders import (
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
 from fourierkernels.studies.engine.trained import FINISHED, Trained, trained
+from fourierkernels.studies.masked.drawn_comparison import DrawnDocuments
+from fourierkernels.studies.masked.measurement import unigram
 from fourierkernels.studies.masked.presets import (
     HOURS,
     METRICS,
@@ -157,7 +159,8 @@ class MaskedComparison(Comparison):
 
     def facts(self, chosen: Choices) -> Mapping[str, object]:
         """Return what guesses by the frequencies of the training text alone would get."""
-        return {"unigram": unigram(setup(self.study, preset=self.preset, data=self.data))}
+        run = setup(self.study, preset=self.preset, data=self.data)
+        return {"unigram": unigram(read_data(run))}
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of two updates on texts of a few words."""
@@ -199,19 +202,6 @@ def step_ms(run: Setup, passes: int) -> float:
         goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
         measured.append(1e3 * times * (time.process_time() - begun))
     return statistics.median(measured[1:])  # the first pass allocates
-
-
-def unigram(run: Setup) -> dict[str, float]:
-    """Return loss and accuracy of guesses by the frequencies of the training text alone."""
-    files: Any = read_data(run)
-    counts = np.bincount(files.tokens("train"), minlength=len(files.pieces)) + 1.0
-    shares = counts / counts.sum()
-    tested = np.bincount(files.tokens("test"), minlength=len(files.pieces))
-    frequencies = tested / tested.sum()
-    return {
-        "loss": float(-frequencies @ np.log(shares)),
-        "accuracy": float(100 * frequencies[counts.argmax()]),
-    }
 
 
 def write_example(folder: Path) -> None:
@@ -296,4 +286,5 @@ COMPARISONS: dict[str, Comparison] = {
     "fnet-2": TABLE_OF_LOSSES,
     "fnet-figure-2": FIGURE_2,
     "masked-small": MaskedComparison(time="6 min"),
+    "masked-recall": DrawnDocuments(),
 }

@@ -152,7 +152,7 @@ def open_document_files(folder: Path) -> DocumentFiles:
 
 def _learnt(home: Path, source: DocumentSource, size: int) -> Pieces:
     if not home.is_dir():
-        pieces = learn_pieces((line for _, line in source.lines("train")), size)
+        pieces = learn_pieces((line for _, line in source.lines("train")), size, whole=source.whole)
         write_folder(home, lambda folder: pieces.save(folder / PIECES))
     return Pieces.load(home / PIECES)
 

@@ -31,11 +31,14 @@ class DocumentSource:
     lines : callable
         From a split, "train", "valid" or "test", to its lines with single blanks, each with the
         number of its document. Lines without words are left out.
+    whole : bool
+        Whether its words are kept whole instead of being divided into subwords.
     """
 
     name: str
     digest: str
     lines: Callable[[str], Numbered]
+    whole: bool = False
 
 
 def open_texts(folder: Path) -> DocumentSource:

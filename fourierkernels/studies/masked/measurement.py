@@ -168,6 +168,18 @@ class MaskedSums:
         return MaskedSums(*(own + more for own, more in pairs))
 
 
+def unigram(files: DocumentFiles) -> dict[str, float]:
+    """Return loss and accuracy of guesses by the frequencies of the training text alone."""
+    counts = np.bincount(files.tokens("train"), minlength=len(files.pieces)) + 1.0
+    shares = counts / counts.sum()
+    tested = np.bincount(files.tokens("test"), minlength=len(files.pieces))
+    frequencies = tested / tested.sum()
+    return {
+        "loss": float(-frequencies @ np.log(shares)),
+        "accuracy": float(100 * frequencies[counts.argmax()]),
+    }
+
+
 def predictions(model: PretrainingEncoder, batch: Batch) -> PretrainingLogits:
     """Return what a model predicts for a batch; padding is masked where the mixer can."""
     tokens = batch["tokens"]

@@ -86,13 +86,15 @@ class Pieces:
         return _sentencepiece().SentencePieceProcessor(model_proto=self.model)
 
 
-def learn_pieces(lines: Iterable[str], size: int) -> Pieces:
+def learn_pieces(lines: Iterable[str], size: int, *, whole: bool = False) -> Pieces:
     """Return the subwords of a training text, learnt from its first million lines.
 
     Parameters
     ----------
     size : int
         Largest vocabulary, marks included; a small text has fewer.
+    whole : bool
+        Whether words are kept whole, the most frequent ones.
 
     Raises
     ------
@@ -115,7 +117,7 @@ def learn_pieces(lines: Iterable[str], size: int) -> Pieces:
         _sentencepiece().SentencePieceTrainer.train(
             sentence_iterator=islice(chain([first], rest), SENTENCES),
             model_writer=written,
-            model_type="unigram",
+            model_type="word" if whole else "unigram",
             vocab_size=size,
             hard_vocab_limit=False,
             unk_id=MARKS.index("<unk>"),

@@ -181,6 +181,16 @@ PRESETS: dict[str, MaskedPreset] = {
         4_000,
         replace(_TINY, learning_rate=2e-3, steps=5_000, warmup=500),
     ),
+    "recall": replace(
+        _small(
+            "2 layers of 64 features, length 36, drawn documents: two minutes on one core",
+            {"dim": 64, "hidden": 256, "layers": 2, "heads": 4, "length": 36},
+            150,
+            replace(_TINY, batch=32),
+        ),
+        data="drawn-documents",
+        positions=1_000,
+    ),
     "base": _BASE,
     "base_swapped": replace(
         _BASE,

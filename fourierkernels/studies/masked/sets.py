@@ -15,6 +15,7 @@ from fourierkernels.studies.masked.documents import (
     open_texts,
     open_wikitext,
 )
+from fourierkernels.studies.masked.drawn import open_drawn
 from fourierkernels.studies.texts.plain import has_texts, has_wikitext
 
 # The first row that recognises a folder reads it.
@@ -47,6 +48,13 @@ DOCUMENTS: dict[str, DataSet[DocumentSource]] = {
         source="on every machine that has Python",
         layout="no folder",
         open=open_python,
+        needs_folder=False,
+    ),
+    "drawn-documents": DataSet(
+        title="documents of names and values, in which other words tell a masked one",
+        source="drawn when they are read",
+        layout="no folder",
+        open=open_drawn,
         needs_folder=False,
     ),
 }
