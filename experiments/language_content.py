@@ -15,8 +15,13 @@ A network that cannot do better than with its mean maps has attention for nothin
 matrix would not do. It was not trained with these maps: one that was could have less loss, so what
 is lost is the most that content is worth in this network, not what training without it would cost.
 
-Writes language_content, one row per network and replacement: loss in nats per word, perplexity, and
-what the loss rises by, with a 95 % t interval over windows, corrected for the three replacements.
+Writes, each with its provenance as JSON:
+language_content         one row per network and replacement: loss in nats per word, perplexity, and
+                         what the loss rises by, with a 95 % t interval over windows, corrected for
+                         the three replacements;
+language_content_layers  the same for mean maps in one layer alone, and in all layers up to one,
+                         corrected for the layers; "share" is how much of that layer's maps two
+                         texts have in common (1: they do not depend on the words).
 """
 
 import argparse
@@ -66,8 +71,8 @@ def replaced_maps(model: nn.Module, maps: Mapping[str, Maps]) -> Iterator[None]:
             hook.remove()
 
 
-def mean_maps(model: LanguageModel, windows: Tensor) -> dict[str, Maps]:
-    """Return the mean maps of all layers over windows ``(n, N)``, as replacements."""
+def mean_maps(model: LanguageModel, windows: Tensor) -> dict[str, Tensor]:
+    """Return the mean map of each head of all layers over windows ``(n, N)``, in double."""
     sums: dict[str, Tensor] = {}
 
     def add(name: str, maps: Tensor) -> Tensor:
@@ -76,7 +81,12 @@ def mean_maps(model: LanguageModel, windows: Tensor) -> dict[str, Maps]:
 
     with replaced_maps(model, {name: partial(add, name) for name in attention_of(model)}):
         losses(model, windows)
-    return {name: lambda maps, own=own: own.to(maps).expand_as(maps) for name, own in sums.items()}
+    return sums
+
+
+def same_maps(maps: Tensor, own: Tensor) -> Tensor:
+    """Return the same maps ``(H, N, N)`` for each window."""
+    return own.to(maps).expand_as(maps)
 
 
 def attention_of(model: nn.Module) -> list[str]:
@@ -105,33 +115,87 @@ def losses(model: LanguageModel, windows: Tensor) -> np.ndarray:
     return torch.stack(found).numpy()
 
 
-def rows_of(name: str, train: Tensor, test: Tensor) -> Iterator[dict[str, Any]]:
+def rows_of(model: LanguageModel, train: Tensor, test: Tensor) -> Iterator[dict[str, Any]]:
     """Yield the rows of a network."""
-    model = load_model(RESULTS / name / "model.safetensors").float().eval()
     rng = torch.Generator().manual_seed(SEED)
     names = attention_of(model)
     replacements: dict[str, Mapping[str, Maps]] = {
         "own": {},
-        "mean": mean_maps(model, train),
+        "mean": as_replacements(mean_maps(model, train)),
         "dealt": dict.fromkeys(names, partial(dealt_maps, rng=rng)),
         "uniform": dict.fromkeys(names, uniform_maps),
     }
     own = losses(model, test)
     for maps, each in replacements.items():
-        with replaced_maps(model, each):
-            loss = losses(model, test)
-        rise, reach = interval(loss - own, len(REPLACED))
-        yield {
-            "network": name,
-            "maps": maps,
-            "windows": len(test),
-            "loss": loss.mean(),
-            "perplexity": np.exp(loss.mean()),
-            "rise": rise,
-            "low": rise - reach,
-            "high": rise + reach,
-            "comparisons": len(REPLACED),
-        }
+        yield {"maps": maps, **rise(model, each, test, own, len(REPLACED))}
+
+
+def layer_rows(model: LanguageModel, train: Tensor, test: Tensor) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the layers of a network."""
+    means, own = mean_maps(model, train), losses(model, test)
+    shares, names = shares_of(model, test), list(means)
+    for place, name in enumerate(names):
+        for which, replaced in (("alone", [name]), ("and below", names[: place + 1])):
+            maps = as_replacements({each: means[each] for each in replaced})
+            found = rise(model, maps, test, own, len(names))
+            yield {"layer": place + 1, "replaced": which, "share": shares[name], **found}
+
+
+def as_replacements(means: Mapping[str, Tensor]) -> dict[str, Maps]:
+    """Return what mixes with the same maps whatever the words are."""
+    return {name: partial(same_maps, own=own) for name, own in means.items()}
+
+
+def shares_of(model: LanguageModel, windows: Tensor) -> dict[str, float]:
+    """Return how much of each layer's maps all windows have in common.
+
+    The mean product of the deviations from equal weights of two windows, over heads and rows, by
+    the mean square of one: 1 of maps that are always the same, 0 of independent ones.
+    """
+    sums: dict[str, Tensor] = {}
+    squares: dict[str, float] = {}
+
+    def measure(name: str, maps: Tensor) -> Tensor:
+        own = (maps - uniform_maps(maps)).double()
+        sums[name] = sums.get(name, torch.zeros(())) + own.sum(dim=0)
+        squares[name] = squares.get(name, 0.0) + float(own.square().sum())
+        return maps
+
+    with replaced_maps(model, {name: partial(measure, name) for name in attention_of(model)}):
+        losses(model, windows)
+    return {
+        name: (float(whole.square().sum()) / squares[name] - 1) / (len(windows) - 1)
+        for name, whole in sums.items()
+    }
+
+
+def rise(
+    model: LanguageModel,
+    maps: Mapping[str, Maps],
+    windows: Tensor,
+    own: np.ndarray,
+    comparisons: int,
+) -> dict[str, Any]:
+    """Return the loss with other maps, and by how much it is above the network's own."""
+    with replaced_maps(model, maps):
+        loss = losses(model, windows)
+    middle, reach = interval(loss - own, comparisons)
+    return {
+        "windows": len(windows),
+        "loss": loss.mean(),
+        "perplexity": np.exp(loss.mean()),
+        "rise": middle,
+        "low": middle - reach,
+        "high": middle + reach,
+        "comparisons": comparisons,
+    }
+
+
+def twin(name: str) -> LanguageModel:
+    """Return a committed network."""
+    model = load_model(RESULTS / name / "model.safetensors")
+    assert isinstance(model, LanguageModel)
+    return model.float().eval()
 
 
 def read_windows(split: str, count: int, length: int) -> Tensor:
@@ -151,16 +215,23 @@ def main() -> None:
     options = parser.parse_args()
     size = (2, 16) if options.quick else (16, 256)
     windows = [read_windows(split, *size) for split in ("train", "test")]
-    rows = [row for name in NETWORKS for row in rows_of(name, *windows)]
     config = {"networks": NETWORKS, "windows": size, "seed": SEED, "quick": options.quick}
-    write_study(
-        options.output,
-        f"{'quick_' * options.quick}language_content",
-        rows,
-        config,
-        source=Path(__file__),
-        packages=("torch", "safetensors"),
-    )
+    for table, rows in {"language_content": rows_of, "language_content_layers": layer_rows}.items():
+        found = [
+            {"network": name, **row}
+            for name in NETWORKS
+            for row in rows(
+                load_model(RESULTS / name / "model.safetensors").float().eval(), *windows
+            )
+        ]
+        write_study(
+            options.output,
+            f"{'quick_' * options.quick}{table}",
+            found,
+            config,
+            source=Path(__file__),
+            packages=("torch", "safetensors"),
+        )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Facts belong to storages, so that views, transposes and reshapes of one array sh
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -92,8 +93,10 @@ class Fact:
     paired : bool
         Whether each number of one computed tensor came together with several of another, or with
         one that was moved.
-    moved : bool
-        Whether places were moved, so that a place meets others.
+    inside : bool
+        Whether all such pairs are of features of one place, as an outer product of two is.
+    moved : hashable
+        What has moved or chosen places, so that a place meets others; None if nothing has.
     told : frozenset of Origin
         The products and weights that these numbers are sums, means or extremes of.
     total_of : hashable
@@ -109,7 +112,8 @@ class Fact:
     features: tuple[tuple[int, int], ...] = ()
     weighs: bool = False
     paired: bool = False
-    moved: bool = False
+    inside: bool = False
+    moved: Hashable = None
     told: frozenset[Origin] = frozenset()
     total_of: tuple[int, Any] | None = None
     meetings: frozenset[Meeting] = frozenset()
@@ -169,12 +173,18 @@ class Flow:
     """The facts of all tensors of a pass.
 
     A weak reference to each memory keeps another one from getting its name.
+
+    Attributes
+    ----------
+    leading : sequence of int
+        The first dimensions of the input: texts, tokens.
     """
 
     facts: dict[int, Fact] = field(default_factory=dict)
     held: dict[int, StorageWeakRef] = field(default_factory=dict)
     counted: int = 0
     meetings: list[Meeting] = field(default_factory=list)
+    leading: Sequence[int] = ()
 
     def begin(self, model: nn.Module) -> None:
         """Know the parameters of a model."""
@@ -197,6 +207,10 @@ class Flow:
         """Tell whether the numbers of a tensor follow from the input."""
         return self.of(tensor).level == READ
 
+    def has_all(self, tensor: Tensor, fact: Fact) -> bool:
+        """Tell whether a tensor has numbers of each token; not if no features are known."""
+        return places_in(tensor, fact) == math.prod(self.leading)
+
     def set(self, tensor: Tensor, fact: Fact) -> None:
         """Store what is known of a tensor."""
         place = place_of(tensor)
@@ -212,24 +226,34 @@ class Flow:
         What chose the places of an index is no part of the numbers that lie there.
         """
         if len(operands) < 2:
-            return replace(self.of(operands[0]), leaf=False) if operands else _NOTHING
-        known = [(one.numel(), self.of(one)) for one in operands]
+            return self._alone(operands[0]) if operands else _NOTHING
+        known = [(one.numel(), self._alone(one)) for one in operands]
         most = max(known, key=lambda pair: (pair[1].level, pair[0]))[1]
-        largest = max(known, key=lambda pair: (pair[0], bool(pair[1].features)))[1]
+        largest = max(known, key=lambda pair: (pair[0], pair[1].inside, bool(pair[1].features)))[1]
         facts = [fact for _, fact in known]
-        numbers = [self.of(one) for one in operands if not is_whole(one)] or facts
+        numbers = [fact for fact, one in zip(facts, operands, strict=True) if not is_whole(one)]
+        numbers = numbers or facts
+        paired = [one for one in numbers if one.paired]
+        moved = {one.moved for one in numbers if one.moved}
         return Fact(
             level=most.level,
             sequence=most.sequence,
             origins=frozenset().union(*(one.origins for one in numbers)),
             features=largest.features,
             weighs=any(one.weighs for one in facts),
-            paired=any(one.paired for one in numbers),
-            moved=any(one.moved for one in numbers),
+            paired=bool(paired),
+            inside=bool(paired) and all(one.inside for one in paired),
+            moved=next(iter(moved)) if len(moved) == 1 else object() if moved else None,
             told=frozenset().union(*(one.told for one in numbers)),
             total_of=next((one.total_of for one in facts if one.total_of), None),
             meetings=frozenset().union(*(one.meetings for one in facts)),
         )
+
+    def _alone(self, tensor: Tensor) -> Fact:
+        """Return the fact of numbers computed from one tensor: its pairs may now meet others."""
+        fact = self.of(tensor)
+        inside = fact.inside and self.has_all(tensor, fact)
+        return replace(fact, leaf=False, inside=inside) if fact.leaf or fact.inside else fact
 
     def follow(self, operands: list[Tensor], results: Iterable[Tensor]) -> None:
         """Take in an operation number by number, or one that moves numbers."""
@@ -297,10 +321,18 @@ def _carried(fact: Fact, operand: Tensor, result: Tensor) -> Fact:
     """Return a fact with features where they lie in the result."""
     if not fact.features or operand.stride() == result.stride():
         return fact
-    if operand.ndim != result.ndim:
-        return replace(fact, features=())
-    dims = [k for k in range(operand.ndim) if operand.shape[k] > 1 and is_feature(operand, k, fact)]
+    sizes = zip(operand.shape[::-1], result.shape[::-1], strict=False)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], sizes))
+    last = operand.ndim if operand.ndim == result.ndim else alike  # dimensions in common
+    common = [k for k in range(-last, 0) if operand.shape[k] > 1]
+    dims = [k for k in common if is_feature(operand, k, fact)]
     return replace(fact, features=tuple(one for k in dims for one in strides(result, k)))
+
+
+def places_in(tensor: Tensor, fact: Fact) -> int:
+    """Return how many places a tensor has numbers of: positions, texts, all that is no feature."""
+    dims = [k for k, size in enumerate(tensor.shape) if size > 1]
+    return math.prod(tensor.shape[k] for k in dims if not is_feature(tensor, k, fact))
 
 
 def is_layer(one: Fact, other: Fact, right: Tensor) -> bool:

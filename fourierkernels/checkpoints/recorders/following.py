@@ -38,6 +38,12 @@ from fourierkernels.checkpoints.recorders.operations import (
     Step,
     is_fused,
 )
+from fourierkernels.checkpoints.recorders.places import (
+    adds_features,
+    joined_features,
+    mask_of,
+    moves_features,
+)
 from fourierkernels.checkpoints.recorders.weighing import Found, Weighing
 
 
@@ -114,7 +120,8 @@ class Following(Weighing):
         total = (place_of(operand), args[1]) if name in SUMS and len(args) > 1 else None
         told = fact.origins | fact.told
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
-        if name in SUMS | NORMS and fact.paired and not fact.origins:
+        spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
+        if name in SUMS | NORMS and spread and not fact.origins:
             self.pair(step.where, results[0], replace(new, moved=fact.moved))
             return
         for one in results:  # places of the largest are chosen by all
@@ -172,11 +179,16 @@ class Following(Weighing):
 
     def _move(self, step: Step) -> None:
         """Know that places were moved; chosen matrices of the network are still its own."""
-        read = next(tensors_in((*step.args, *step.given.values())))
+        read, *chosen = tensors_in((*step.args, *step.given.values()))
         fact = self.flow.of(read)
         self._follow(step)
         own = fact.leaf and read.ndim > 2
-        new = replace(self.flow.of(step.result), leaf=own, moved=fact.level == READ)
+        numbers = (read, *(one for one in chosen if one.is_floating_point()))
+        paired = any(self.flow.of(one).paired for one in numbers)
+        moved = fact.moved
+        if fact.level == READ and not moves_features(step, read, fact):
+            moved = mask_of(read, chosen) or object()
+        new = replace(self.flow.of(step.result), leaf=own, moved=moved, paired=paired)
         self.flow.set(step.result, new)
 
     def _embed(self, step: Step) -> None:
@@ -202,7 +214,7 @@ class Following(Weighing):
         """Know weights times values number by number, before they are added up."""
         facts = [self.flow.of(one) for one in operands]
         if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, times):
-            self.flow.set(result, replace(self.flow.of(result), paired=True))
+            self._pair_up(operands, result)
         tainted = [k for k in (0, 1) if facts[k].origins]
         if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
             return
@@ -210,12 +222,19 @@ class Following(Weighing):
         if state or operands[tainted[0]].numel() < result.numel():
             self.flow.set(result, replace(self.flow.of(result), weighs=True))
 
+    def _pair_up(self, operands: list[Tensor], result: Tensor) -> None:
+        """Know that numbers meet several others, perhaps those of one place alone."""
+        fact, features = self.flow.of(result), joined_features(self.flow, operands, result)
+        inside = bool(features) and (fact.inside or not fact.paired)
+        features = features or fact.features
+        self.flow.set(result, replace(fact, paired=True, inside=inside, features=features))
+
     def _is_paired(self, operands: list[Tensor], result: Tensor, times: bool) -> bool:
         """Tell whether each number of one meets several of another, or those of other places."""
         if not all(one.is_floating_point() for one in operands):
             return False
         one, other = (part.numel() for part in operands)
-        moved = times and one == other and any(self.flow.of(part).moved for part in operands)
+        moved = times and one == other and len({self.flow.of(part).moved for part in operands}) > 1
         return max(one, other) < result.numel() or moved
 
     def _write(self, operands: list[Tensor]) -> None:

@@ -13,6 +13,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     Flow,
     Origin,
     Sequences,
+    is_feature,
     sequences,
     strides,
     tensors_in,
@@ -23,7 +24,8 @@ from fourierkernels.checkpoints.recorders.operations import Step
 def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
     """Know what a layer with weights of its own puts out; mixed heads are still weights."""
     read = left if by_right else right
-    mixed = read.shape[-1 if by_right or read.ndim == 1 else -2]
+    over = -1 if by_right or read.ndim == 1 else -2
+    mixed = read.shape[over]
     fact, other = flow.of(read), flow.of(right if by_right else left)
     kept = outliving(fact, result, mixed)
     sequence = fact.sequence if fact.level >= other.level else other.sequence
@@ -31,7 +33,9 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     features = () if vector else strides(result, dim)
     level = max(fact.level, other.level)
     paired = fact.paired and not fact.moved
-    flow.set(result, Fact(level, sequence, origins=kept, features=features, paired=paired))
+    inside = fact.inside and is_feature(read, over, fact)
+    new = Fact(level, sequence, origins=kept, features=features, paired=paired, inside=inside)
+    flow.set(result, new)
 
 
 def convolve(flow: Flow, step: Step) -> None:
@@ -71,4 +75,6 @@ def join(flow: Flow, step: Step) -> None:
         found.update(dict.fromkeys(sequences(flow.of(one).sequence)))
     whole = next(iter(found)) if len(found) == 1 else Sequences(tuple(found))
     spread = [one for one in parts if flow.is_computed(one) and 0 in one.stride()]
-    flow.set(step.result, replace(fact, sequence=whole, paired=fact.paired or len(spread) > 1))
+    paired = fact.paired or len(spread) > 1
+    inside = fact.inside and len(spread) < 2
+    flow.set(step.result, replace(fact, sequence=whole, paired=paired, inside=inside))

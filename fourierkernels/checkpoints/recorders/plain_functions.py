@@ -170,7 +170,7 @@ class _Watch(TorchFunctionMode):
         """Know the inputs of the model, or of a part of it that is called by itself."""
         plain = bool(read) and is_plain(read[0])
         self.pieces.leading = tuple(read[0].shape[:2]) if plain else ()
-        self.account.following.leading = self.pieces.leading
+        self.flow.leading = self.pieces.leading
         self.flow.read(read)
 
     def leaving(self, module: nn.Module, inputs: Any, output: Any) -> None:

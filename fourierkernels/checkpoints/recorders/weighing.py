@@ -14,9 +14,12 @@ from fourierkernels.checkpoints.recorders.flow import (
     Origin,
     is_feature,
     is_layer,
+    places_in,
+    strides,
 )
 from fourierkernels.checkpoints.recorders.layers import convolve, layer
 from fourierkernels.checkpoints.recorders.operations import PRODUCTS, Step
+from fourierkernels.checkpoints.recorders.places import mixes_features
 
 Found = Callable[[str, Sequence[Any], dict[str, Any], Tensor], None]
 
@@ -35,14 +38,11 @@ class Weighing:
     ----------
     origins : list of Origin
         Of all weights and scores, in order.
-    leading : sequence of int
-        The first dimensions of the input: texts, tokens.
     """
 
     def __init__(self, flow: Flow, found: Found) -> None:
         self.flow, self.found = flow, found
         self.origins: list[Origin] = []
-        self.leading: Sequence[int] = ()
 
     def fused(self, step: Step) -> None:
         """Know attention in one operation."""
@@ -73,7 +73,12 @@ class Weighing:
         for meeting in one.meetings | other.meetings:
             meeting.pools = False  # what was pooled meets queries
         self.found("product", (left, right), {}, result)
-        if one.origins and other.origins:
+        normal = any(origin.normal for origin in one.origins | other.origins)
+        if step.name != "einsum" and not normal and mixes_features(self.flow, left, right):
+            features = (*strides(result, -2), *strides(result, -1))
+            fact = Fact(max(one.level, other.level), one.sequence, features=features)
+            self.pair(where, result, fact, places=False)
+        elif one.origins and other.origins:
             self.meet_either(step, left, right)
         elif one.origins or other.origins:
             self.meet(where, result, left, right, weights=left if one.origins else right)
@@ -126,7 +131,9 @@ class Weighing:
         for meeting in fact.meetings if scores else ():
             meeting.scores = True
         n, m = result.shape[-2:] if result.ndim > 1 else (1, 0)
-        square = n == m in self.leading  # places, perhaps, whose weights a layer has made
+        square = n == m in self.flow.leading  # places, perhaps, whose weights a layer has made
+        if square and is_feature(result, -2, fact):  # not if each place has a matrix of its own
+            square = places_in(result, fact) < math.prod(self.flow.leading)
         if not scores and (fact.origins or is_feature(result, dim, fact)) and not square:
             return
         pools = not scores and self.pools(result, dim, fact)
@@ -138,7 +145,7 @@ class Weighing:
         """Tell whether weights have one row for a text and a head."""
         dims = [k for k in range(tensor.ndim) if k != dim % tensor.ndim]
         rows = [tensor.shape[k] for k in dims if not is_feature(tensor, k, fact)]
-        return math.prod(rows) <= max(1, *self.leading[:1])
+        return math.prod(rows) <= max(1, *self.flow.leading[:1])
 
     def meet(
         self, where: str, result: Tensor, *operands: Tensor, weights: Tensor | None = None

@@ -3,7 +3,8 @@
 A source names four things with what they are, ``a3 f1 c2 h3``, and goes on with the names alone in
 another order, ``c h a f``; its translation says what each of these is, ``two three three one``. The
 same name has another translation in the next sentence: an encoder has to find the word that has the
-name, or a decoder has to look twice. Copies of the source are right nowhere.
+name, or a decoder has to look twice. Copies of the source are right nowhere. There are 24 names: of
+eight, an encoder that mixes regardless of the tokens learned the task from some seeds.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from fourierkernels.studies.texts.token_files import SPLITS
 from fourierkernels.studies.translation.pairs import Pair, PairSource
 
 COUNTS = {"train": 20_000, "valid": 500, "test": 1_000}
-NAMES, GIVEN = "abcdefgh", 4
+NAMES, GIVEN = "abcdefghijklmnopqrstuvwx", 4
 WORDS = ("zero", "one", "two", "three")
 LANGUAGES = ("xx", "yy")
 _SEED = 2025
@@ -51,7 +52,7 @@ def drawn_pairs(split: str, dropped: Counter[str] | None = None) -> Iterator[Pai
     Examples
     --------
     >>> next(drawn_pairs("test"))[:2]
-    ('a1 c1 g0 h3 g a h c', 'zero one three one')
+    ('u1 m0 b3 q0 u q b m', 'one zero three zero')
     """
     rng = np.random.default_rng([_SEED, SPLITS.index(split)])
     for _ in range(COUNTS[split]):

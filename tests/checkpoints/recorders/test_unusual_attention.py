@@ -1,6 +1,7 @@
 """Attention without products of matrices is not silent; what is none raises no alarm."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -104,6 +105,7 @@ def through_numbers(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return weights.reshape(B, H, N, N) @ v
 
 
+LATER, EARLIER = torch.arange(N) > 0, torch.arange(N) < N - 1
 ROWS, COLUMNS = torch.ones(N, N).tril().nonzero().T  # the edges of a graph
 
 
@@ -170,6 +172,35 @@ def nested(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.stack([*found.unbind()]).transpose(1, 2)
 
 
+def outer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Keys times values, all places at once."""
+    return k[..., None] * v[..., None, :]
+
+
+def token_by_token(pairs: Callable[[Tensor, Tensor, Tensor], Sequence[Tensor]]) -> Attend:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        state, found = torch.zeros(*q.shape[:2], D, D), []
+        for now, added in zip(q.unbind(2), pairs(q, k, v), strict=True):
+            state = state + added
+            found.append((now[..., None] * state).sum(-2))
+        return torch.stack(found, dim=2)
+
+    return attend
+
+
+def copied(q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+    """Keys times values of each place, whose copies know of no other place."""
+    parts = ([part.clone() for part in whole.unbind(2)] for whole in (q, k, v))
+    return [outer(*here) for here in zip(*parts, strict=True)]
+
+
+def by_middle(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The value at which half of the weight is reached."""
+    reached = (q @ k.mT).softmax(-1).cumsum(-1)
+    place = (reached < 0.5).sum(-1).clamp(max=N - 1)
+    return v.gather(2, place[..., None].expand_as(q))
+
+
 JAGGED: Any = {"layout": torch.jagged}
 SILENT: dict[str, Attend] = {
     "distances": lambda q, k, v: torch.exp(-torch.cdist(q, k)) @ v,
@@ -216,6 +247,21 @@ SILENT: dict[str, Attend] = {
     "layer of pairs": lambda q, k, v: (
         torch.sigmoid((q[:, :, :, None] + k[:, :, None]).tanh() @ torch.ones(D)) @ v
     ),
+    "outer products, added up": lambda q, k, v: (
+        q[..., None] * outer(q, k, v).sum(2, keepdim=True)
+    ).sum(-2),
+    "outer products, added up to each place": lambda q, k, v: (
+        q[..., None] * outer(q, k, v).cumsum(2)
+    ).sum(-2),
+    "outer products, token by token": token_by_token(lambda q, k, v: outer(q, k, v).unbind(2)),
+    "outer products of copies": token_by_token(copied),
+    "where half of the weight is reached": by_middle,
+    "pairs chosen by masks": lambda q, k, v: (
+        (
+            (q[:, :, LATER] * k[:, :, EARLIER]).sum(-1, keepdim=True).sigmoid() * v[:, :, EARLIER]
+        ).mean(2, keepdim=True)
+        + torch.zeros_like(q)
+    ),
     "nested": nested,
     "lists": through_lists,
     "single numbers": through_numbers,
@@ -246,6 +292,9 @@ class Other(nn.Module):
         self.mix, self.codes = mix, nn.Parameter(torch.randn(5, E))
         self.filter, self.taps = nn.Parameter(torch.randn(1, N, E)), nn.Linear(E, E * 3)
         self.near = nn.Parameter(torch.randn(N, N).relu())
+        self.gates, self.mixing = nn.Linear(S * E, 2 * S), nn.Linear(S * E, S * S)
+        self.routes, self.middle = nn.Linear(E, S * S), nn.Linear(E, E)
+        self.bins = nn.Conv1d(E, 3 * S * E, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         return OTHERS[self.mix](self, x)
@@ -298,6 +347,44 @@ def transformed(m: Any, x: Tensor) -> Tensor:
     return x @ m.taps(x.amax(1))[..., :16].unflatten(-1, (4, 4)).repeat(1, 4, 4)
 
 
+def streams(m: Any, x: Tensor, *, mixed: bool = False) -> Tensor:
+    """Hyper-connections: a layer reads a sum of streams, and each adds what it puts out."""
+    found = x[:, :, None].expand(-1, -1, S, -1).contiguous()
+    for _ in range(3):
+        before, after = m.gates(found.flatten(2)).sigmoid().chunk(2, dim=-1)
+        read = (before[..., None] * found).sum(2)
+        if mixed:
+            weights = m.mixing(found.flatten(2)).unflatten(-1, (S, S)).softmax(-1)
+            found = weights.mT @ found
+        found = found + after[..., None] * m.middle(read)[:, :, None]
+    return found.mean(2)
+
+
+def predicted_streams(m: Any, x: Tensor) -> Tensor:
+    """Alternating updates: one of the stacked streams makes the weights of all."""
+    found = torch.stack([x] * S)
+    for _ in range(3):
+        weights = m.routes(found[0]).tanh().unflatten(-1, (S, S))
+        found = found + (found.permute(1, 2, 3, 0) @ weights).permute(3, 0, 1, 2)
+    return found.mean(0)
+
+
+def spline(m: Any, x: Tensor) -> Tensor:
+    """Each number goes through a spline, whose pieces a layer has made for it."""
+    for _ in range(2):
+        pieces = m.bins(x.mT).unflatten(1, (E, 3 * S)).permute(0, 3, 1, 2)  # (B, N, E, 3 S)
+        inside = (x > -2) & (x < 2)
+        widths, heights, slopes = pieces[inside].chunk(3, dim=-1)
+        ends = [functional.pad(one.softmax(-1).cumsum(-1), (1, 0)) for one in (widths, heights)]
+        at = (x[inside][:, None] >= 4 * ends[0][:, :-1] - 2).sum(-1, keepdim=True) - 1
+        left, low, slope = (part.gather(-1, at)[:, 0] for part in (*ends, slopes))
+        bent = low + slope * (x[inside] - left) * left
+        x = x.clone()
+        x[inside] = bent
+    return x
+
+
+S = 3  # streams of a token, pieces of a spline
 OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "nearest code": nearest_code,
     "nearest code by differences": nearest_code_by_differences,
@@ -307,6 +394,10 @@ OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "experts of some tokens": sparse_experts,
     "gates and norms of shifted tokens": gated_norm,
     "features turned": transformed,
+    "streams": streams,
+    "streams mixed by matrices": partial(streams, mixed=True),
+    "streams predicted": predicted_streams,
+    "splines": spline,
     "centred": lambda m, x: x - x.mean(1, keepdim=True),
     "a factor read as a number": lambda m, x: x * float(x.abs().amax()),
 }

@@ -1,0 +1,81 @@
+"""Whether numbers that come together are of one place: features that mix there are no attention."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fourierkernels.checkpoints.recorders.flow import (
+    Fact,
+    Flow,
+    is_feature,
+    place_of,
+    strides,
+)
+from fourierkernels.checkpoints.recorders.operations import NORMS, Step
+
+_PADDED = {"pad", "constant_pad_nd"}
+# The argument that names the dimensions of what is moved.
+_ALONG = {"gather": 1, "index_select": 1, "flip": 1, "roll": 2, **dict.fromkeys(_PADDED, 1)}
+
+
+def mixes_features(flow: Flow, left: Tensor, right: Tensor) -> bool:
+    """Tell whether a product of matrices has one matrix of features for each place.
+
+    So it is where a token's streams are mixed by weights of its own: nothing is read elsewhere.
+    """
+    one, other = flow.of(left), flow.of(right)
+    if one.moved or other.moved or min(left.ndim, right.ndim, *left.shape[-2:]) < 2:
+        return False
+    kept = is_feature(left, -2, one) and is_feature(right, -1, other)
+    if not kept or not (is_feature(left, -1, one) or is_feature(right, -2, other)):
+        return False
+    return flow.has_all(left[..., 0, 0], one) and flow.has_all(right[..., 0, 0], other)
+
+
+def joined_features(
+    flow: Flow, operands: Sequence[Tensor], result: Tensor
+) -> tuple[tuple[int, int], ...]:
+    """Return the features of a product number by number, if each meets others of its own place.
+
+    Nothing is returned if places meet others, or if some are left out of the operands, as they are
+    of a state that is made token by token.
+    """
+    features = list[tuple[int, int]]()
+    for one in operands:
+        fact = flow.of(one)
+        if fact.moved or not flow.has_all(one, fact):
+            return ()
+        for k in (k for k in range(-one.ndim, 0) if one.shape[k] > 1):
+            if is_feature(one, k, fact):
+                features += strides(result, k)
+            elif any(k < -other.ndim or other.shape[k] == 1 for other in operands):
+                return ()
+    return tuple(features)
+
+
+def adds_features(step: Step, operand: Tensor, fact: Fact) -> bool:
+    """Tell whether a sum or a norm is one over features alone."""
+    given = step.args[1 + (step.name in NORMS) :]
+    return _are_features(given[0] if given else None, operand, fact)
+
+
+def moves_features(step: Step, operand: Tensor, fact: Fact) -> bool:
+    """Tell whether an operation that moves or chooses numbers does so among features alone."""
+    at = _ALONG.get(step.name)
+    given = step.args[at] if at is not None and at < len(step.args) else None
+    if at is not None and step.name in _PADDED and given is not None:
+        given = [-1 - k // 2 for k, more in enumerate(given) if more]
+    return _are_features(given, operand, fact)
+
+
+def mask_of(operand: Tensor, chosen: Sequence[Tensor]) -> int | None:
+    """Return the mask by which places were chosen: two tensors have the same ones by one mask."""
+    masks = [place_of(one) for one in chosen if one.dtype is torch.bool]
+    return masks[0] if len(masks) == len(chosen) == 1 and 0 not in operand.stride() else None
+
+
+def _are_features(dims: Any, operand: Tensor, fact: Fact) -> bool:
+    dims = [dims] if isinstance(dims, int) else dims or ()
+    return bool(dims) and all(is_feature(operand, dim, fact) for dim in dims)
