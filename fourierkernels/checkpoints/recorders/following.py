@@ -40,8 +40,10 @@ from fourierkernels.checkpoints.recorders.operations import (
 )
 from fourierkernels.checkpoints.recorders.places import (
     adds_features,
+    are_apart,
     joined_features,
     mask_of,
+    meets_several,
     moves_features,
 )
 from fourierkernels.checkpoints.recorders.weighing import Found, Weighing
@@ -112,6 +114,9 @@ class Following(Weighing):
         name, args, results = step.name, step.args, step.results
         operand = next(tensors_in(args), None)
         if operand is None:
+            return
+        if name in {"max", "min"} and len(args) > 1 and isinstance(args[1], Tensor):
+            self._follow(step)  # the larger of two, number by number
             return
         fact = self.flow.of(operand)
         if name in SUMS and fact.weighs and fact.origins:
@@ -227,15 +232,20 @@ class Following(Weighing):
         fact, features = self.flow.of(result), joined_features(self.flow, operands, result)
         inside = bool(features) and (fact.inside or not fact.paired)
         features = features or fact.features
-        self.flow.set(result, replace(fact, paired=True, inside=inside, features=features))
+        moved = object() if are_apart(self.flow, *operands) else fact.moved
+        new = replace(fact, paired=True, inside=inside, features=features, moved=moved)
+        self.flow.set(result, new)
 
     def _is_paired(self, operands: list[Tensor], result: Tensor, times: bool) -> bool:
         """Tell whether each number of one meets several of another, or those of other places."""
         if not all(one.is_floating_point() for one in operands):
             return False
-        one, other = (part.numel() for part in operands)
-        moved = times and one == other and len({self.flow.of(part).moved for part in operands}) > 1
-        return max(one, other) < result.numel() or moved
+        one, other = operands
+        if times and one.shape == other.shape:
+            moved = self.flow.of(one).moved != self.flow.of(other).moved
+            if moved or are_apart(self.flow, one, other):
+                return True
+        return meets_several(one, other, result)
 
     def _write(self, operands: list[Tensor]) -> None:
         """Know what is written to: token ids that are moved are another sequence."""

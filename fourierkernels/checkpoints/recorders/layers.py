@@ -70,7 +70,8 @@ def embed(flow: Flow, step: Step) -> None:
 def join(flow: Flow, step: Step) -> None:
     """Know several tensors in one: of their sequences, if these are several."""
     parts = list(tensors_in(step.args))
-    fact, found = flow.merged(parts), dict[Any, None]()
+    flow.follow(parts, [step.result])
+    fact, found = flow.of(step.result), dict[Any, None]()
     for one in parts:
         found.update(dict.fromkeys(sequences(flow.of(one).sequence)))
     whole = next(iter(found)) if len(found) == 1 else Sequences(tuple(found))

@@ -1,6 +1,8 @@
 """Whether numbers that come together are of one place: features that mix there are no attention."""
 
+import math
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import torch
@@ -53,6 +55,54 @@ def joined_features(
             elif any(k < -other.ndim or other.shape[k] == 1 for other in operands):
                 return ()
     return tuple(features)
+
+
+def are_apart(flow: Flow, one: Tensor, other: Tensor) -> bool:
+    """Tell whether two views of one layout begin at different places, as slices do."""
+    if one.storage_offset() == other.storage_offset() or one.stride() != other.stride():
+        return False
+    features = [flow.of(part).features for part in (one, other)]
+    return all(features) and _start(one, features[0]) != _start(other, features[1])
+
+
+def _start(tensor: Tensor, features: Sequence[tuple[int, int]]) -> int:
+    """Return where a tensor begins in its memory, but for the features that are left out."""
+    start = tensor.storage_offset()
+    return int(start - sum(start % high // low * low for low, high in set(features)))
+
+
+def meets_several(one: Tensor, other: Tensor, result: Tensor) -> bool:
+    """Tell whether each number of two tensors meets several of the other.
+
+    Copies that were spread are one number, and windows that overlap have numbers in common.
+    """
+    if max(one.numel(), other.numel()) < result.numel():
+        return True
+    if one.is_contiguous() and other.is_contiguous():
+        return False
+    sizes = [_own_sizes(part, result) for part in (one, other)]
+    if not all(sizes):
+        return False
+    total = math.prod(map(max, *sizes))
+    own = [math.prod(size) for size in sizes]
+    return bool(own[0] - _slides(one, other) < total > own[1] - _slides(other, one))
+
+
+def _own_sizes(tensor: Tensor, result: Tensor) -> list[int]:
+    """Return a tensor's shape without copies that were spread; none if it meets no like shape."""
+    if tensor.ndim != result.ndim or any(
+        size not in (1, whole) for size, whole in zip(tensor.shape, result.shape, strict=True)
+    ):
+        return []
+    return [size if step else 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)]
+
+
+def _slides(tensor: Tensor, other: Tensor) -> bool:
+    """Tell whether windows of a tensor overlap, all of which meet one number of another."""
+    steps, sizes = tensor.stride(), tensor.shape
+    dims = [k for k, size in enumerate(sizes) if size > 1 and steps[k]]
+    over = [(k, j) for k, j in permutations(dims, 2) if steps[j] <= steps[k] < steps[j] * sizes[j]]
+    return any((other.shape[k] == 1) != (other.shape[j] == 1) for k, j in over)
 
 
 def adds_features(step: Step, operand: Tensor, fact: Fact) -> bool:

@@ -87,6 +87,7 @@ def check_parts(model: nn.Module, *inputs: Any, **options: Any) -> list[Any]:
             hook.remove()
     first = [x if isinstance(x, Tensor) else x[0] for x in (found, expected)]
     assert torch.equal(*first)
+    assert calls.unread == {}
     for call in calls:
         torch.testing.assert_close(call.maps @ call.values, call.outputs, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(call.maps.sum(-1), torch.ones(call.maps.shape[:-1]))

@@ -134,6 +134,28 @@ def rolled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return sum(((q * a).sum(-1, keepdim=True).sigmoid() * b for a, b in near), torch.zeros(()))
 
 
+def near(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Each query meets the keys before it, one slice after another."""
+    found = torch.zeros_like(q)
+    for away in (1, 2):
+        scores = (q[:, :, away:] * k[:, :, :-away]).sum(-1, keepdim=True)
+        found[:, :, away:] += scores.sigmoid() * v[:, :, :-away]
+    return found
+
+
+def windows(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Each query meets three keys, in views that overlap."""
+    keys, values = (functional.pad(part, (0, 0, 1, 1)).unfold(2, 3, 1) for part in (k, v))
+    weights = (q[..., None] * keys).sum(-2, keepdim=True).sigmoid()
+    return (weights * values).sum(-1)
+
+
+def spread(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Pairs of views of all queries and all keys."""
+    queries, keys = (part.expand(B, H, N, N, D) for part in (q[:, :, :, None], k[:, :, None]))
+    return ((queries * keys).sum(-1).sigmoid()[..., None] * v[:, :, None]).sum(-2)
+
+
 def fast_weights(
     read: Callable[[Tensor, Tensor], Tensor], forget: Callable[[Tensor], Any]
 ) -> Attend:
@@ -224,6 +246,9 @@ SILENT: dict[str, Attend] = {
     "edges, reduced": over_edges(lambda to, at, what: to.scatter_reduce(2, at, what, "sum")),
     "edges with sums as scores": over_added_scores,
     "rolled": rolled,
+    "slices": near,
+    "windows": windows,
+    "pairs that are spread": spread,
     "fast weights": fast_weights(by_matrix, lambda key: 1.0),
     "fast weights, by sums": fast_weights(lambda q, s: (q[..., None] * s).sum(-2), lambda key: 0.9),
     "a selective state space": fast_weights(by_matrix, lambda key: key[..., None].sigmoid()),
@@ -384,6 +409,20 @@ def spline(m: Any, x: Tensor) -> Tensor:
     return x
 
 
+def taps(m: Any, x: Tensor) -> Tensor:
+    """Dynamic convolution: weights of a token's own for it and its neighbours."""
+    near = functional.pad(x, (0, 0, 1, 1)).unfold(1, S, 1)  # (B, N, E, S)
+    return x + (m.routes(x)[..., None, :S] * near).sum(-1)
+
+
+def halves(m: Any, x: Tensor) -> Tensor:
+    """Gates by halves of the features, of all channels and of several joined."""
+    joined = torch.cat([m.bins(x.mT), m.bins(x.mT)], dim=1).relu()
+    one, other = joined.chunk(2, dim=1)
+    gated = (one * other.sigmoid()).mean(-1, keepdim=True)
+    return x + (m.middle.weight[:, :1] * gated[:, :E]).mT
+
+
 S = 3  # streams of a token, pieces of a spline
 OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "nearest code": nearest_code,
@@ -398,6 +437,8 @@ OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "streams mixed by matrices": partial(streams, mixed=True),
     "streams predicted": predicted_streams,
     "splines": spline,
+    "dynamic convolution": taps,
+    "gates by halves": halves,
     "centred": lambda m, x: x - x.mean(1, keepdim=True),
     "a factor read as a number": lambda m, x: x * float(x.abs().amax()),
 }
