@@ -286,5 +286,5 @@ COMPARISONS: dict[str, Comparison] = {
     "fnet-2": TABLE_OF_LOSSES,
     "fnet-figure-2": FIGURE_2,
     "masked-small": MaskedComparison(time="6 min"),
-    "masked-recall": DrawnDocuments(),
+    "masked-recall": DrawnDocuments(time="70 min"),
 }
