@@ -83,6 +83,7 @@ EXPECTED = {
         (("{split} plain perplexity", ""),),
     ),
 }
+FIRST = {"translation-drawn": "attention", "masked-recall": "BERT"}  # which all are compared with
 
 
 @pytest.fixture(params=COMPARISONS)
@@ -160,8 +161,8 @@ def reference(name: str, row: Row) -> str:
     contender = row[COMPARISONS[name].table.contender]
     if name == "masked-small":
         return "FNet" if contender == "FNet, two real parts" else "BERT"
-    if name in ("translation-drawn", "masked-recall"):
-        return "attention" if name == "translation-drawn" else "BERT"
+    if name in FIRST:
+        return FIRST[name]
     if row.get("part") == "radii":
         return "R = 2"
     return f"softmax,{contender.partition(',')[2]}" if "," in contender else "softmax"

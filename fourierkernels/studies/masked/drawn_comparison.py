@@ -8,25 +8,17 @@ Documents, batch and updates were chosen by trials of softmax and of the linear 
 that is in no table. The paper's differences from BERT are those of a million updates on C4.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
-from fourierkernels.studies.engine.contenders import (
-    Choices,
-    Contender,
-    Network,
-    Part,
-    Stage,
-    grid,
-    trials,
-)
+from fourierkernels.studies.engine.contenders import Contender, Network
 from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import FINISHED, Trained
+from fourierkernels.studies.engine.tuned_rates import TunedRates
 from fourierkernels.studies.masked.measurement import Measurement, unigram
 from fourierkernels.studies.masked.presets import (
     METRICS,
@@ -52,12 +44,10 @@ _MEASURED = (WORD_ACCURACY, WORD_LOSS, PAIR_ACCURACY)
 
 
 @dataclass(frozen=True)
-class DrawnDocuments(Comparison):
+class DrawnDocuments(TunedRates):
     """Budget; the same for all encoders."""
 
     encoders: tuple[str, ...] = tuple(encoder.name for encoder in ENCODERS)
-    rates: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
-    trial_seed: int = 2022
     steps: int = 1_500
     trial_steps: int = 1_000
     widen: int = 1
@@ -71,16 +61,13 @@ class DrawnDocuments(Comparison):
     divergence = True
     names = ("masked_recall_networks", "masked_recall")
 
-    def stages(self) -> tuple[Stage, ...]:
-        """Return trials of rates, and the best from several seeds."""
-        own = tuple(encoder for encoder in ENCODERS if encoder.name in self.encoders)
-        tried = Part(own, self.preset, self.trial_steps)
-        first = trials([tried], grid(self.rates), self.trial_seed)
-        return first, Stage((replace(tried, steps=self.steps),), self.seeds)
+    def contenders(self) -> tuple[Contender, ...]:
+        """Return the encoders of the paper's Table 2, and Fourier attention."""
+        return ENCODERS
 
     def baselines(self) -> dict[str, Sequence[Baseline]]:
         """Return what guesses of the most frequent word get."""
-        run = self.setup(self.stages()[0].networks({})[0])
+        run = self.first_setup()
         documents: DocumentFiles = read_data(run)
         wrong, most = run.chosen_preset.wrong, run.chosen_preset.positions
         words = Measurement(documents, "test", wrong=wrong, most=most).guessed
@@ -116,10 +103,6 @@ class DrawnDocuments(Comparison):
         place = METRICS.index(column)
         bert = TABLE_2["base"]["softmax"]
         return None if row in (None, bert) else 100 * (row[place] - bert[place])
-
-    def facts(self, chosen: Choices) -> Mapping[str, object]:
-        """Return the rates that trials chose."""
-        return {"chosen": {name: own.rate for (_, name), own in chosen.items()}}
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates of a few encoders."""

@@ -11,7 +11,7 @@ updates; the best by validation is trained from five seeds. The table decides by
 the next token, ends included: one token in five is an end, which all get right.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -22,18 +22,15 @@ from fourierkernels.studies.engine.classification import Examples, logistic_regr
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, interval
 from fourierkernels.studies.engine.contenders import (
-    Choices,
     Contender,
     Network,
     Part,
-    Stage,
-    grid,
-    trials,
 )
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import FINISHED, Trained
+from fourierkernels.studies.engine.tuned_rates import TunedRates
 from fourierkernels.studies.translation.bpe import STOP
 from fourierkernels.studies.translation.presets import BREVITY, PRESETS
 
@@ -94,16 +91,12 @@ MOST_READ = 2_000  # training pairs that a baseline reads
 
 
 @dataclass(frozen=True)
-class DrawnTranslation(Comparison):
+class DrawnTranslation(TunedRates):
     """Budget of encoders of drawn sentences; the same for all."""
 
     data: str | None = "drawn"
     seeds: tuple[int, ...] = (11, 12, 13, 14, 15)
     encoders: tuple[str, ...] = tuple(name for name, _ in _ENCODERS.values())
-    rates: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
-    trial_seed: int = 2022
-    steps: int = 1_000
-    trial_steps: int = 500
     widen: int = 2
     preset: str = "drawn"
 
@@ -122,16 +115,12 @@ class DrawnTranslation(Comparison):
         """What it compares, in a line."""
         return "Encoders of drawn sentences, in which a word is translated by what another one says"
 
-    def stages(self) -> tuple[Stage, ...]:
-        """Return trials of rates, and the best from several seeds."""
-        own = tuple(
+    def contenders(self) -> tuple[Contender, ...]:
+        """Return the encoders with as many parameters."""
+        return tuple(
             Contender(name, placement, {"hidden": hidden})
             for placement, (name, hidden) in _ENCODERS.items()
-            if name in self.encoders
         )
-        tried = Part(own, self.preset, self.trial_steps)
-        first = trials([tried], grid(self.rates), self.trial_seed)
-        return first, Stage((replace(tried, steps=self.steps),), self.seeds)
 
     def controls(self) -> tuple[str, ...]:
         """Return the encoders that mix nothing, or regardless of the tokens."""
@@ -139,7 +128,7 @@ class DrawnTranslation(Comparison):
 
     def baselines(self) -> dict[str, Sequence[Baseline]]:
         """Return what two rules get: copies of the source, and counts of words."""
-        run = self.setup(self.stages()[0].networks({})[0])
+        run = self.first_setup()
         data: PairFiles = read_data(run)
         return {"": [copied_words(data), counted_words(data)]}
 
@@ -164,10 +153,6 @@ class DrawnTranslation(Comparison):
             middle, reach = interval(cell.values(name), 1)
             line |= {name: middle, f"{name} low": middle - reach, f"{name} high": middle + reach}
         yield line
-
-    def facts(self, chosen: Choices) -> Mapping[str, object]:
-        """Return the rates that trials chose."""
-        return {"chosen": {name: own.rate for (_, name), own in chosen.items()}}
 
     def quick(self, folder: Path) -> Self:
         """Return a comparison of a few updates of a few encoders."""
