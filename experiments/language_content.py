@@ -115,13 +115,15 @@ def losses(model: LanguageModel, windows: Tensor) -> np.ndarray:
     return torch.stack(found).numpy()
 
 
-def rows_of(model: LanguageModel, train: Tensor, test: Tensor) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a network."""
+def rows_of(
+    model: LanguageModel, means: Mapping[str, Tensor], test: Tensor
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a network with these mean maps."""
     rng = torch.Generator().manual_seed(SEED)
     names = attention_of(model)
     replacements: dict[str, Mapping[str, Maps]] = {
         "own": {},
-        "mean": as_replacements(mean_maps(model, train)),
+        "mean": as_replacements(means),
         "dealt": dict.fromkeys(names, partial(dealt_maps, rng=rng)),
         "uniform": dict.fromkeys(names, uniform_maps),
     }
@@ -130,10 +132,11 @@ def rows_of(model: LanguageModel, train: Tensor, test: Tensor) -> Iterator[dict[
         yield {"maps": maps, **rise(model, each, test, own, len(REPLACED))}
 
 
-def layer_rows(model: LanguageModel, train: Tensor, test: Tensor) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the layers of a network."""
-    means, own = mean_maps(model, train), losses(model, test)
-    shares, names = shares_of(model, test), list(means)
+def layer_rows(
+    model: LanguageModel, means: Mapping[str, Tensor], test: Tensor
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the layers of a network with these mean maps."""
+    own, shares, names = losses(model, test), shares_of(model, test), list(means)
     for place, name in enumerate(names):
         for which, replaced in (("alone", [name]), ("and below", names[: place + 1])):
             maps = as_replacements({each: means[each] for each in replaced})
@@ -214,16 +217,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two windows of 16 words")
     options = parser.parse_args()
     size = (2, 16) if options.quick else (16, 256)
-    windows = [read_windows(split, *size) for split in ("train", "test")]
+    train, test = (read_windows(split, *size) for split in ("train", "test"))
     config = {"networks": NETWORKS, "windows": size, "seed": SEED, "quick": options.quick}
-    for table, rows in {"language_content": rows_of, "language_content_layers": layer_rows}.items():
-        found = [
-            {"network": name, **row}
-            for name in NETWORKS
-            for row in rows(
-                load_model(RESULTS / name / "model.safetensors").float().eval(), *windows
-            )
-        ]
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for name in NETWORKS:
+        model = twin(name)
+        means = mean_maps(model, train)
+        for table, rows in (("language_content", rows_of), ("language_content_layers", layer_rows)):
+            own = tables.setdefault(table, [])
+            own += ({"network": name, **row} for row in rows(model, means, test))
+    for table, found in tables.items():
         write_study(
             options.output,
             f"{'quick_' * options.quick}{table}",

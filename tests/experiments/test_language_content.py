@@ -88,11 +88,10 @@ def test_share_is_one_of_one_text_and_the_correlation_of_two(
 def test_rows_of_layers_add_up_to_all_layers(
     study: ModuleType, model: LanguageModel, windows: torch.Tensor
 ) -> None:
-    rows = {
-        (row["layer"], row["replaced"]): row for row in study.layer_rows(model, windows, windows)
-    }
+    means = study.mean_maps(model, windows)
+    rows = {(row["layer"], row["replaced"]): row for row in study.layer_rows(model, means, windows)}
     assert len(rows) == 4
-    whole = {row["maps"]: row for row in study.rows_of(model, windows, windows)}["mean"]
+    whole = {row["maps"]: row for row in study.rows_of(model, means, windows)}["mean"]
     assert rows[2, "and below"]["loss"] == pytest.approx(whole["loss"], rel=1e-12)
     assert rows[1, "and below"]["rise"] == rows[1, "alone"]["rise"]
     assert abs(rows[2, "alone"]["loss"] - whole["loss"]) > 1e-11  # far beyond rounding
