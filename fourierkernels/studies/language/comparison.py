@@ -180,9 +180,15 @@ class LanguageComparison(Comparison):
 
 @dataclass(frozen=True)
 class RecallComparison(LanguageComparison):
-    """Budget of kernels and controls on a drawn text in which only words tell what comes next."""
+    """Budget of kernels and controls on a drawn text in which only words tell what comes next.
+
+    A first run had seeds 1 to 5, whose deviation would have shown a gain of 0.056 nats of l = 4;
+    the paper's is 0.043. They are the pilot now, and ten other seeds are compared.
+    """
 
     data: str | None = "recall"
+    seeds: tuple[int, ...] = tuple(range(11, 21))
+    pilot: tuple[int, ...] = (1, 2, 3, 4, 5)
     steps: int = 800
     trial_steps: int = 400
     rates: tuple[float, ...] = (5e-3, 1e-2, 2e-2)
@@ -228,6 +234,7 @@ class RecallComparison(LanguageComparison):
             sharpness=(5.0,),
             widen=0,
             seeds=(1, 2),
+            pilot=(),
             kernels=("softmax", "l = 4"),
         )
 
