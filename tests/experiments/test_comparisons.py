@@ -275,23 +275,21 @@ def test_a_comparison_goes_on_where_it_was_interrupted(
 ROOTS = 4e-12  # twice the tolerance of scipy's brentq, which finds the smallest gains
 
 
-def number(cell: str) -> float:
-    """Return the number of a cell; NaN of a text."""
+def same_cell(own: str, published: str, bound: float) -> bool:
+    """Return whether two cells are one text, or numbers that differ by at most a bound."""
     try:
-        return float(cell)
+        return own == published or abs(float(own) - float(published)) <= bound
     except ValueError:
-        return math.nan
+        return False
 
 
 def same_row(own: Row, published: Row) -> bool:
     """Return whether a row is one of another processor, whose means and roots round otherwise."""
-    cells = {name: (str(value), published[name]) for name, value in own.items()}
-    pairs = [tuple(map(number, pair)) for pair in cells.values()]
-    largest = max((abs(ours) for ours, _ in pairs if not math.isnan(ours)), default=0.0)
-    bound = 64 * math.ulp(largest) + ROOTS
-    alike = (abs(ours - theirs) <= bound for ours, theirs in pairs)  # of NaN never
-    same = (ours == theirs for ours, theirs in cells.values())
-    return list(own) == list(published) and all(map(any, zip(alike, same, strict=True)))
+    numbers = [abs(value) for value in own.values() if isinstance(value, float)]
+    bound = 64 * math.ulp(max(filter(math.isfinite, numbers), default=0.0)) + ROOTS
+    return list(own) == list(published) and all(
+        same_cell(str(value), published[name], bound) for name, value in own.items()
+    )
 
 
 def test_rows_of_another_processor_are_the_same_and_others_are_not() -> None:
