@@ -16,7 +16,7 @@ from fourierkernels.ops.cuda import cache as cuda_cache
 from fourierkernels.ops.cuda import toolkit as cuda_toolkit
 from fourierkernels.ops.cuda.build import QUIET_VARIABLE, BuildError, Variant, build, library_name
 from fourierkernels.ops.cuda.errors import CACHE_VARIABLE
-from fourierkernels.ops.cuda.library import Library, Packing, Problem
+from fourierkernels.ops.cuda.library import Library, Packings, Problem
 
 __all__ = ["nvcc"]  # a fixture
 
@@ -136,7 +136,7 @@ def test_python_and_c_agree_on_the_layout_of_their_structures() -> None:
     """Both end with what a wrong offset would move: checked through sizes the library reports."""
     handle = host_library(torch.float32, 16).handle
     assert handle.fk_problem_size() == ctypes.sizeof(Problem)
-    assert handle.fk_packing_size() == ctypes.sizeof(Packing)
+    assert handle.fk_packing_size() == ctypes.sizeof(Packings)
     assert offsets(Problem) == sorted(offsets(Problem))
 
 

@@ -20,12 +20,12 @@ from fourierkernels.ops.cuda.layout import (
     heads_at_once,
     mask_gradient,
     pack,
-    pack_columns,
     packed_shape,
     padded_rows,
     padded_width,
     parts_of,
     splits_of,
+    starts_of,
 )
 from fourierkernels.ops.cuda.library import (
     Library,
@@ -73,8 +73,9 @@ def forward(library: Library, inputs: Inputs, options: Options) -> Rows:
         if query.numel() == 0 or value.numel() == 0:
             rows.output.zero_()
             rows.significand.fill_(torch.inf)
+            rows.exponent.zero_()
             return rows
-        packed = pack(library, inputs)
+        packed, _ = pack(library, inputs)
         problem = _problem(packed, inputs, options)
         _point(problem, {name: getattr(rows, name) for name in _RESULTS})
         library.call("fk_forward", problem, query.device)
@@ -100,7 +101,7 @@ def _new_rows(query: Tensor, shapes: Mapping[str, tuple[int, ...]]) -> Rows:
     return Rows(
         query.new_empty(shapes["output"]),
         query.new_empty(shapes["significand"]),
-        query.new_zeros(shapes["exponent"], dtype=torch.int32),
+        query.new_empty(shapes["exponent"], dtype=torch.int32),
         query.new_zeros(shapes["weights"]),  # the kernel passes over what is masked
     )
 
@@ -127,8 +128,9 @@ def backward(
             return Gradients(dq, dk, dv, dr, dmask)
         dq, dk, dv = (query.new_empty(leaf.shape) for leaf in (query, key, value))
         inputs = _contiguous(inputs)
-        packed = pack(library, inputs)  # anew: kept, they would be seven times the queries
-        arrays = _arrays(library, cotangents, saved)
+        grad = cotangents.output.contiguous()
+        packed, packed_grad = pack(library, inputs, grad)  # anew: seven times the queries
+        arrays = _arrays(cotangents, saved) | {"plain_grad": grad, "grad": packed_grad}
         problem = _problem(packed, inputs, options)
         _point(problem, arrays | {"query_grad": dq, "key_grad": dk, "value_grad": dv})
         dmask = _run(library, problem, query, wanted)
@@ -156,12 +158,9 @@ def _contiguous(inputs: Inputs) -> Inputs:
     return inputs._replace(query=query, key=key, value=value, radius=radius)
 
 
-def _arrays(library: Library, cotangents: Cotangents, saved: Saved) -> dict[str, Tensor]:
-    """Return what the backward pass reads beside the packed inputs; the caller keeps it alive."""
-    grad = cotangents.output.contiguous()
+def _arrays(cotangents: Cotangents, saved: Saved) -> dict[str, Tensor]:
+    """Return what the backward pass reads beside inputs and output; the caller keeps it alive."""
     arrays = {
-        "plain_grad": grad,
-        "grad": pack_columns(library, grad),
         "delta": cotangents.delta.contiguous(),
         "significand": saved.significand.contiguous(),
         "exponent": saved.exponent.contiguous(),
@@ -216,11 +215,11 @@ def _sum_of_products(part: Tensor, gradient: Tensor) -> Tensor:
 def _problem(packed: Tensor, inputs: Inputs, options: Options) -> Problem:
     query, key, value, radius, mask, seed = inputs
     batch, heads, queries, features = query.shape
-    starts = parts_of(packed, inputs)
+    of_query, of_key, of_value = starts_of(packed, inputs)
     problem = Problem(
-        query=starts[0].data_ptr(),
-        key=starts[1].data_ptr(),
-        value=starts[2].data_ptr(),
+        query=of_query,
+        key=of_key,
+        value=of_value,
         packed_stride=packed.shape[-1],
         plain_value=value.data_ptr(),
         radius=radius.data_ptr(),

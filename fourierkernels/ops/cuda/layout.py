@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from fourierkernels.ops.arguments import Inputs, common_offset
-from fourierkernels.ops.cuda.library import Library, Packing
+from fourierkernels.ops.arguments import Inputs, first_seen
+from fourierkernels.ops.cuda.library import Library, Packing, Packings
 
 REALS = {torch.float32: "float", torch.float64: "double"}
 _CHUNK = 16  # features are padded to its multiples
@@ -79,56 +79,73 @@ def parts_of(packed: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
     Queries and keys as ``(B, H, 3 D' + 1, rows')``: u, sin u, cos u of each feature, and a last
     line; values as ``(B, H, C' + 1, rows')``.
     """
-    query, key, value, *_ = inputs
-    features, columns = 3 * padded_width(query) + 1, padded_width(value) + 1
-    queries, keys = (padded_rows(side.shape[2], query) for side in (query, key))
-    shapes = (features, queries), (features, keys), (columns, keys)
+    shapes = _shapes_of_parts(inputs)
     parts = torch.split(packed, [lines * rows for lines, rows in shapes], dim=-1)
     first, second, third = map(Tensor.unflatten, parts, (-1, -1, -1), shapes)
     return first, second, third
 
 
-def pack(library: Library, inputs: Inputs) -> Tensor:
-    """Return contiguous inputs as the kernels read them, ``(B, H, K)``."""
+def starts_of(packed: Tensor, inputs: Inputs) -> tuple[int, int, int]:
+    """Return the addresses at which queries, keys and values of the first head begin."""
+    (first, rows), (second, keys), _ = _shapes_of_parts(inputs)
+    start, size = packed.data_ptr(), packed.element_size()
+    key = start + size * first * rows
+    return start, key, key + size * second * keys
+
+
+def _shapes_of_parts(inputs: Inputs) -> tuple[tuple[int, int], ...]:
+    query, key, value, *_ = inputs
+    features, columns = 3 * padded_width(query) + 1, padded_width(value) + 1
+    queries, keys = (padded_rows(side.shape[2], query) for side in (query, key))
+    return (features, queries), (features, keys), (columns, keys)
+
+
+def pack(library: Library, inputs: Inputs, grad: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return contiguous inputs as the kernels read them, and gradients of the output likewise.
+
+    Returns
+    -------
+    packed : Tensor
+        ``(B, H, K)``.
+    grad : Tensor
+        ``(B, H, C' + 1, rows')``, empty if there are none.
+    """
     query, key, value, radius, mask, _ = inputs
     packed = query.new_empty(packed_shape(query, key, value))
-    # No feature of a head is moved by a first key that is not a number: the other keys are.
-    centre = common_offset(key, radius, mask).nan_to_num(0.0, 0.0, 0.0).contiguous()
-    parts = parts_of(packed, inputs)
-    for side, part in zip((query, key), parts[:2], strict=True):
-        _run(library, side, part, radius=radius, centre=centre)
-    _run(library, value, parts[2])
-    return packed
+    origin = key if mask is None else first_seen(key, mask).contiguous()
+    scaling = {"radius": radius.data_ptr(), "origin": origin.data_ptr()}
+    scaling["origin_stride"] = origin.shape[2] * origin.shape[3]
+    of_query, of_key, of_value = starts_of(packed, inputs)
+    parts = [
+        _packing(query, of_query, packed.shape[2], **scaling),
+        _packing(key, of_key, packed.shape[2], **scaling),
+        _packing(value, of_value, packed.shape[2]),
+    ]
+    packed_grad = query.new_empty((0,))
+    if grad is not None:
+        lines, rows = padded_width(grad) + 1, padded_rows(grad.shape[2], grad)
+        packed_grad = query.new_empty((*grad.shape[:2], lines, rows))
+        parts.append(_packing(grad, packed_grad.data_ptr(), lines * rows))
+    library.call("fk_pack", Packings((Packing * 4)(*parts)), query.device)
+    return packed, packed_grad
 
 
-def pack_columns(library: Library, columns: Tensor) -> Tensor:
-    """Return gradients of the output, ``(B, H, N, C)``, as ``(B, H, C' + 1, rows')``."""
-    lines = padded_width(columns) + 1
-    rows = padded_rows(columns.shape[2], columns)
-    packed = columns.new_empty((*columns.shape[:2], lines, rows))
-    _run(library, columns, packed)
-    return packed
-
-
-def _run(library: Library, rows: Tensor, packed: Tensor, **scaling: Tensor) -> None:
+def _packing(rows: Tensor, start: int, stride: int, **scaling: int) -> Packing:
     batch, heads, n, width = rows.shape
     if n > _LONGEST:
         raise ValueError(f"query and key must have at most {_LONGEST} rows on cuda, got {n}")
-    lines = packed.shape[2] - 1
-    packing = Packing(
+    return Packing(
         rows=rows.data_ptr(),
-        packed=packed.data_ptr(),
-        # Of an axis of one torch may give any stride.
-        stride=packed.stride(0) // heads if batch > 1 else packed.stride(1),
+        packed=start,
+        stride=stride,
         batches_heads=batch * heads,
         heads=heads,
         n=n,
         width=width,
-        padded_n=packed.shape[-1],
-        padded_width=lines // 3 if scaling else lines,
-        **{name: tensor.data_ptr() for name, tensor in scaling.items()},
+        padded_n=padded_rows(n, rows),
+        padded_width=padded_width(rows),
+        **scaling,
     )
-    library.call("fk_pack", packing, rows.device)
 
 
 def _up(n: int, multiple: int) -> int:

@@ -26,10 +26,16 @@ class Packing(ctypes.Structure):
     """`Packing` of csrc/pack.cuh."""
 
     _fields_ = (
-        *_fields(ctypes.c_void_p, "rows radius centre packed"),
-        *_fields(ctypes.c_longlong, "stride batches_heads"),
+        *_fields(ctypes.c_void_p, "rows radius origin packed"),
+        *_fields(ctypes.c_longlong, "stride origin_stride batches_heads"),
         *_fields(ctypes.c_int, "heads n width padded_n padded_width"),
     )
+
+
+class Packings(ctypes.Structure):
+    """`Packings` of csrc/pack.cuh: those of one call."""
+
+    _fields_ = (("part", Packing * 4),)
 
 
 class Problem(ctypes.Structure):
@@ -64,7 +70,7 @@ class Library:
     def load(cls, path: str, size: int) -> "Library":
         """Load a library of the given size."""
         handle = ctypes.CDLL(path)
-        handle.fk_pack.argtypes = (ctypes.POINTER(Packing), ctypes.c_void_p)
+        handle.fk_pack.argtypes = (ctypes.POINTER(Packings), ctypes.c_void_p)
         for name in _PROGRAMS:
             getattr(handle, name).argtypes = (ctypes.POINTER(Problem), ctypes.c_void_p)
         handle.fk_error.argtypes, handle.fk_error.restype = (ctypes.c_int,), ctypes.c_char_p

@@ -26,8 +26,9 @@ constexpr int kBlocks = FK_SIZE * sizeof(Real) <= 256 ? 2 : 1;
 constexpr long long kLargestGrid = 0x7fffffff;
 
 __global__ void __launch_bounds__(kThreads) pack_kernel(Packing<Real> p, long long first) {
-  const long long at = (first + blockIdx.x) * kThreads + threadIdx.x;
-  if (at < entries(p)) pack_one(p, at);
+  extern __shared__ __align__(16) char memory[];
+  BlockThreads<PackState<Real>> threads;
+  pack_block(threads, p, first + blockIdx.x, memory);
 }
 
 __global__ void __launch_bounds__(kThreads, kBlocks)
@@ -77,12 +78,16 @@ extern "C" const char* fk_error(int error) { return cudaGetErrorString(cudaError
 
 extern "C" int fk_problem_size() { return int(sizeof(Problem<Real>)); }
 
-extern "C" int fk_packing_size() { return int(sizeof(Packing<Real>)); }
+extern "C" int fk_packing_size() { return int(sizeof(Packings<Real>)); }
 
 extern "C" int fk_tile_rows() { return Tile<Real>::rows; }
 
-extern "C" int fk_pack(const Packing<Real>* packing, void* stream) {
-  return launch(pack_kernel, *packing, blocks_for(entries(*packing)), 0, stream);
+extern "C" int fk_pack(const Packings<Real>* packings, void* stream) {
+  int error = cudaSuccess;
+  for (const Packing<Real>& part : packings->part)
+    if (error == cudaSuccess)
+      error = launch(pack_kernel, part, blocks_of(part), pack_bytes<Real>(), stream);
+  return error;
 }
 
 extern "C" int fk_forward(const Problem<Real>* problem, void* stream) {

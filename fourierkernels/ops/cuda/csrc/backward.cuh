@@ -249,7 +249,7 @@ FK_PROGRAM void add_tile(Threads& threads, const Problem<Real>& p, const Place<R
   using T = Tile<Real>;
   using State = BackwardState<Real, SIZE>;
   const Features<Real>&key = place.key.features, &query = place.query.features;
-  scores_of_tile<true>(threads, key, query, place.first, begin, p.padded_features, shared.keys,
+  scores_of_tile<true, SIZE>(threads, key, query, place.first, begin, p.padded_features, shared.keys,
                        shared.queries);
   threads.each([&](int thread, State& state) {
     const int y = thread / kSide, x = thread % kSide;

@@ -135,7 +135,7 @@ FK_PROGRAM void forward_block(Threads& threads, const Problem<Real>& whole, long
           return state.pairs.seen != 0;
         }))
       continue;  // a tile that no row sees costs this test alone
-    scores_of_tile<false>(threads, query, key, first, column, p.padded_features, shared.own,
+    scores_of_tile<false, SIZE>(threads, query, key, first, column, p.padded_features, shared.own,
                           shared.other);
     threads.each([&](int thread, State& state) {
       const int y = thread / kSide, x = thread % kSide;
