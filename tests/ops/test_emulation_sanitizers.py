@@ -142,6 +142,7 @@ BARRIER = r"__syncthreads\(\);"
 PEAKS = r"threads\.each(\((?:(?!threads\.)[\s\S])*shared\.peaks\[)"
 TOTALS = r"threads\.each(\((?:(?!threads\.)[\s\S])*= state\.total\[a\];)"
 STAGED = r"threads\.each(\((?:(?!threads\.)[\s\S])*stage\(thread, shared\.other, value\.lines)"
+GATHERED = r"threads\.each(\((?:(?!threads\.)[\s\S])*gather\(p, head)"
 LOOSE = r"threads.loose\1"
 STEP = """  State state;
   template <class Step>
@@ -160,6 +161,9 @@ FAULTS = {
     "no barrier before the peaks are read": Fault("forward.cuh", PEAKS, LOOSE, "fibres", DIFFERS),
     "no barrier before the totals are read": Fault("forward.cuh", TOTALS, LOOSE, "thread", RACE),
     "no barrier before the values are read": Fault("forward.cuh", STAGED, LOOSE, "fibres", DIFFERS),
+    "no barrier before the packed rows are read": Fault(
+        "pack.cuh", GATHERED, LOOSE, "fibres", DIFFERS
+    ),
     "too little shared memory": Fault(
         "attention.cu", r"kThreads, bytes,", "kThreads, bytes - 16,", "fibres", OUTSIDE
     ),
@@ -175,8 +179,8 @@ FAULTS = {
     ),
     "a row beyond the last is read": Fault(
         "pack.cuh",
-        r"if \(p\.radius == nullptr\) return given;",
-        "if (p.radius == nullptr) return p.rows[(head * p.n + row + 1) * p.width + d];",
+        r"p\.rows\[\(head \* p\.n \+ row\)",
+        "p.rows[(head * p.n + row + 1)",
         "address",
         OVERFLOW,
     ),

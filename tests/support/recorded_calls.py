@@ -4,7 +4,7 @@ import ctypes
 import gc
 import struct
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,17 +60,25 @@ def _followed(argument: ctypes.Structure) -> tuple[list[tuple[int, int, int]], l
     tensors = [each for each in gc.get_objects() if type(each) is Tensor]
     storages = dict(filter(None, map(_place, tensors)))
     pointers, arrays = [], {}
-    for name, kind in argument._fields_:
-        address = getattr(argument, name) if kind is ctypes.c_void_p else None
-        if address is None:
-            continue
+    for place, address in _pointers_of(argument):
         inside = [at for at, s in storages.items() if at <= address < at + s.nbytes()]
-        assert inside, f"{name} points into no live tensor"
+        assert inside, f"the pointer at byte {place} points into no live tensor"
         at = inside[0]
         arrays.setdefault(at, (len(arrays), storages[at].nbytes()))
-        pointers.append((getattr(type(argument), name).offset, arrays[at][0], address - at))
+        pointers.append((place, arrays[at][0], address - at))
     views = [(ctypes.c_char * size).from_address(at) for at, (_, size) in arrays.items()]
     return pointers, [memoryview(view) for view in views]
+
+
+def _pointers_of(argument: ctypes.Structure, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield place and address of each pointer that is not null, also in arrays of structures."""
+    for name, kind in argument._fields_:
+        place, value = start + getattr(type(argument), name).offset, getattr(argument, name)
+        if kind is ctypes.c_void_p and value is not None:
+            yield place, value
+        elif issubclass(kind, ctypes.Array) and issubclass(kind._type_, ctypes.Structure):
+            for i, part in enumerate(value):
+                yield from _pointers_of(part, place + i * ctypes.sizeof(part))
 
 
 def _place(tensor: Tensor) -> tuple[int, torch.UntypedStorage] | None:
