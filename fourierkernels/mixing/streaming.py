@@ -30,6 +30,7 @@ The chirp is c_k = exp(-πi k²/L): with mn = (m² + n² - (m-n)²)/2 and ω = e
 """
 
 import math
+from abc import abstractmethod
 
 import torch
 from torch import Tensor
@@ -141,9 +142,9 @@ class StreamingMixer(FixedMixer):
         """Return the real part, ``(B, N, E)``."""
         return mixed.squeeze(1).real
 
+    @abstractmethod
     def factor(self, m: int, like: Tensor) -> Tensor | float:
         """Return what row m of the masked DFT is multiplied by."""
-        raise NotImplementedError
 
     def row(self, m: int, like: Tensor) -> Tensor:
         """Return row m up to its diagonal, ``(m + 1,)``: a step without the matrix."""

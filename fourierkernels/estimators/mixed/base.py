@@ -1,6 +1,7 @@
 """What density and regression of mixed data share: columns, cells, sums and slices."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -41,7 +42,7 @@ from fourierkernels.sums.result import KernelSums
 E = TypeVar("E", bound=KernelEstimator)
 
 
-class MixedEstimator(BaseEstimator):  # type: ignore[misc]
+class MixedEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators of mixed data.
 
     Attributes
@@ -136,8 +137,8 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
         return MixedSample(self._numbers(points), weights, self.categories_, cells, self.periods_)
 
     @property
-    def _plain(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _plain(self) -> Any: ...
 
     @property
     def _dim(self) -> int:
@@ -237,8 +238,8 @@ class MixedEstimator(BaseEstimator):  # type: ignore[misc]
         model: E = clone(plain).set_params(**changed)
         return model
 
-    def _slice(self, codes: FloatArray) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _slice(self, codes: FloatArray) -> Any: ...
 
     def _with(self, **changed: Any) -> Any:
         """Return this fit with other attributes."""
