@@ -5,6 +5,7 @@ With a matrix the kernel is that of :class:`~fourierkernels.estimators.NadarayaW
 would stand before every weight of a row, and cancels.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -86,13 +87,20 @@ def _check_scales(tensor: Tensor, query: Tensor) -> Tensor:
             f"radius must broadcast to {target}, heads by features (per head: (H, 1)), or be a "
             f"matrix, (H or 1, {dim}, {dim}), got shape {tuple(tensor.shape)}"
         )
-    if readable(tensor):
+    if readable(tensor) and not _all_positive(tensor.detach()):
         bad = tensor[~(torch.isfinite(tensor) & (tensor > 0))]
-        if bad.numel():
-            raise ValueError(f"radius must be positive and finite, got {bad[0].item()}")
+        raise ValueError(f"radius must be positive and finite, got {bad[0].item()}")
     if tensor.ndim < 2:
         return tensor
     return tensor[:, None] if spelled_out else tensor[:, None, None, :]  # (H or 1, 1, 1, D or 1)
+
+
+def _all_positive(tensor: Tensor) -> bool:
+    """Whether numbers are positive and finite, in one pass: the ends of NaN are NaN."""
+    if not tensor.numel():
+        return True
+    low, high = tensor.aminmax()
+    return low.item() > 0 and high.item() < math.inf
 
 
 def _check_scale(scale: float) -> float:

@@ -51,7 +51,7 @@ def test_config_of_a_file_of_weights_is_looked_at_too(tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "model.bin", model_class="BertModel", config=config)
 
 
-# As their config.json files have them; from memory. The first is 2.8 GB in float32.
+# Sizes like those of large published networks; the first is 2.8 GB in float32.
 @pytest.mark.parametrize(
     "config",
     [
