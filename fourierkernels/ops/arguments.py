@@ -202,6 +202,12 @@ def common_offset(key: Tensor, radius: Tensor, mask: Tensor | None = None) -> Te
     return torch.where(torch.isfinite(first), offset, 0.0)
 
 
+def is_near(key: Tensor, radius: Tensor, mask: Tensor | None = None) -> bool:
+    """Whether c is 0 in all heads, which costs less to know than c; see :func:`common_offset`."""
+    scaled = radius[:, None] * first_seen(key, mask)
+    return bool(scaled.abs().amax() <= _STEP / 2)  # False if one is NaN
+
+
 def first_seen(key: Tensor, mask: Tensor | None) -> Tensor:
     """Return the first key that a mask leaves to any query, ``(B, H, 1, D)``; if none, the first.
 

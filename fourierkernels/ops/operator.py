@@ -26,6 +26,7 @@ from fourierkernels.ops.arguments import (
     Options,
     Rows,
     common_offset,
+    is_near,
 )
 from fourierkernels.ops.cpu.backward import backward
 from fourierkernels.ops.cpu.forward import forward
@@ -72,6 +73,8 @@ def _rows_without_sums(inputs: Inputs, options: Options) -> Rows:
 def _centred(inputs: Inputs) -> Inputs:
     """Return R (q - c) and R (k - c), rounded once, and a radius of 1; all as they are if c = 0."""
     query, key, _, radius, mask, _ = inputs
+    if is_near(key, radius, mask):
+        return inputs
     offset = common_offset(key, radius, mask)
     moved = offset.ne(0).flatten(2).any(dim=-1)  # (B, H): the others are scaled without a detour
     if not moved.any():
