@@ -43,6 +43,7 @@ FEW = [
     "gpt_neox",
     "gpt_oss",
     "gptj",
+    "hiera",
     "ibert",
     "layoutlm",
     "led",
@@ -115,7 +116,6 @@ EQUAL = {*FEW} - {
     "pegasus_x",
     "prophetnet",
     "rwkv",
-    "swin",
     "t5gemma2",
     "yoso",
 }

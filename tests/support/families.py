@@ -19,6 +19,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.transformers_networks import transformers_checkpoint
+from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.diagnostics.networks.samples import head_samples
 
@@ -141,6 +142,7 @@ OVERRIDES: dict[str, Mapping[str, Any]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
     "zaya": {"num_experts_per_tok": 1},
     "donut-swin": {"num_heads": [2, 2], "depths": [1, 1], "embed_dim": 8, "window_size": 2},
+    "hiera": {"image_size": [64, 64], "depths": [1, 2, 2, 1], "embed_dim": 8},
     **{kind: {"image_size": 64} for kind in ("pvt", "segformer", "levit")},
     "swin": {"num_heads": [2, 2], "depths": [1, 1], "embed_dim": 8, "window_size": 2},
     "swinv2": {"num_heads": [2, 2], "depths": [1, 1], "embed_dim": 8, "window_size": 2},
@@ -199,6 +201,7 @@ def tiny_model(kind: str, seed: int = 0) -> Any:
 
 
 Maps = list[Tensor]
+Calls = list[AttentionCall]
 # Family -> what is asked of the network besides; from what it returns to its maps.
 OPTIONS: dict[str, Mapping[str, Any]] = {"vit_mae": {"noise": torch.arange(16.0)[None]}}
 MAPS: dict[tuple[str, str], Callable[[Maps], Maps]] = {
@@ -210,6 +213,10 @@ MAPS: dict[tuple[str, str], Callable[[Maps], Maps]] = {
         :1
     ],  # the other layer is linear and returns its state
 }
+# Family -> which of its calls those are whose maps it returns.
+RETURNED: dict[str, Callable[[Calls], Calls]] = {
+    "hiera": lambda calls: list({one.name.split(".layers.")[0]: one for one in calls}.values())
+}  # the last one of each stage
 
 
 def _request(part: str | None = None) -> LoadRequest:
@@ -241,7 +248,8 @@ class Trial:
                 self.model(pixel_values=self.items[0], **_options(self.model))
             # A pooling head, of one query, is not among the maps that a network returns.
             kept = [one for one in calls if checkpoint.selects(one) and one.maps.shape[2] > 1]
-            return [[call.maps[0] for call in kept]]
+            kept = RETURNED.get(self.model.config.model_type, list)(kept)
+            return [[one for call in kept for one in _windows(call.maps)]]
         found = {
             one.index: one
             for one in head_samples(checkpoint, self.items, batch_size=len(self.items))
@@ -269,9 +277,7 @@ class Trial:
         if not maps or any(one is None for one in maps):
             return None
         change = MAPS.get((self.model.config.model_type, self.returned), lambda found: found)
-        return change(
-            [one[0] if one.ndim == 4 else one for one in maps]
-        )  # SAM: images and heads in one
+        return change([window for one in maps for window in _windows(one)])
 
     def _inputs(self, item: Any) -> dict[str, Tensor]:
         if isinstance(item, Tensor):
@@ -280,6 +286,13 @@ class Trial:
             return {"input_ids": torch.tensor([item])}
         source, target = (torch.tensor([side]) for side in item)
         return {"input_ids": source, "decoder_input_ids": target}
+
+
+def _windows(maps: Tensor) -> Maps:
+    """Return maps ``(H, n, m)`` of all windows of one item; of the item itself if it has none."""
+    if maps.ndim == 5:  # Hiera: (1, H, W, n, m)
+        maps = maps[0].transpose(0, 1)
+    return list(maps) if maps.ndim == 4 else [maps]  # SAM: images and heads in one
 
 
 def _flat(maps: Any) -> list[Any]:

@@ -22,7 +22,7 @@ class AttentionCall:
     """One call of attention in a forward pass; a shared module is called several times.
 
     Tensors include padding: see :meth:`part`. B is the batch size, H the number of heads, N and M
-    are the numbers of queries and keys.
+    are the numbers of queries and keys. Windows are items of the batch, those of one text in turn.
 
     Attributes
     ----------

@@ -70,6 +70,8 @@ def embed(flow: Flow, step: Step) -> None:
 def join(flow: Flow, step: Step) -> None:
     """Know several tensors in one: of their sequences, if these are several."""
     parts = list(tensors_in(step.args))
+    if step.name == "stack":  # so that features lie where they do in the result
+        parts = [one.unsqueeze(next(iter(step.args[1:]), 0)) for one in parts]
     flow.follow(parts, [step.result])
     fact, found = flow.of(step.result), dict[Any, None]()
     for one in parts:

@@ -126,6 +126,30 @@ def mask_of(operand: Tensor, chosen: Sequence[Tensor]) -> int | None:
     return masks[0] if len(masks) == len(chosen) == 1 and 0 not in operand.stride() else None
 
 
+def feature_dims(flow: Flow, like: Tensor, parts: Sequence[Tensor]) -> list[int] | None:
+    """Return which dimensions of `like` but the last two hold what a layer has put out.
+
+    Those are heads; others hold places. A tensor tells by its strides, if its last dimension is
+    known to be one of features; nothing where it was spread.
+
+    Returns
+    -------
+    list of int or None
+        None if tensors disagree, or if nothing is known of a dimension.
+    """
+    facts = [(one, flow.of(one)) for one in parts if one.ndim == like.ndim]
+    known = [(one, fact) for one, fact in facts if is_feature(one, -1, fact)]
+    found = []
+    for k in (k for k in range(like.ndim - 2) if like.shape[k] > 1):
+        telling = [pair for pair in known if pair[0].shape[k] > 1 and pair[0].stride(k)]
+        told = {is_feature(one, k, fact) for one, fact in telling}
+        if len(told) != 1:
+            return None
+        if told.pop():
+            found.append(k)
+    return found
+
+
 def _are_features(dims: Any, operand: Tensor, fact: Fact) -> bool:
     dims = [dims] if isinstance(dims, int) else dims or ()
     return bool(dims) and all(is_feature(operand, dim, fact) for dim in dims)

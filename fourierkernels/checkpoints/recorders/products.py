@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, attention_call
 from fourierkernels.checkpoints.recorders.flow import READ, place_of
+from fourierkernels.checkpoints.recorders.places import feature_dims
 from fourierkernels.checkpoints.recorders.slabs import MapRows
 
 _HEADS = ("num_heads", "n_heads", "heads", "n_head", "nhead", "num_attention_heads")
@@ -105,23 +106,47 @@ class Pieces:
         rows: MapRows | None = None,
     ) -> None:
         """Add a call of attention whose parts are known, whatever their leading dimensions."""
-        heads = self._heads(weights, at.module)
-        if heads is None:
+        parts = self._by_head((weights, *vectors, result), at.module)
+        if parts is None:
             what = "one map per head" if weights.ndim > 4 else "of a known number of heads"
             reason = f"its weights of shape {tuple(weights.shape)} are not {what}"
             self.recorded.unread[at.name] = reason
             return
-        vectors = tuple(_spread(part, weights) for part in vectors)
-        parts = [
-            part.reshape(weights.shape[0] // heads, -1, *part.shape[-2:])
-            if weights.ndim == 3
-            else part.reshape(weights.shape[0], -1, *part.shape[-2:])
-            for part in (weights, *vectors, result)
-        ]
         call = attention_call(at.name, parts[0], tuple(parts[1:4]), parts[4], scale, rows)
-        call.merged = weights.ndim == 3 and 1 < heads < weights.shape[0]
+        call.merged = weights.ndim == 3 and 1 < call.maps.shape[1] < weights.shape[0]
         call.pieced = True
         self.recorded.append(call)
+        if weights.ndim > 4:  # its parts are copies, of which nothing is known
+            call.cross = self.recorded.differ(vectors[0], vectors[1], call.cross)
+
+    def _by_head(self, parts: Sequence[Tensor], module: nn.Module) -> list[Tensor] | None:
+        """Return weights and what belongs to them in ``(B, H, …)``; None if heads are not known."""
+        weights = parts[0]
+        if weights.ndim > 4:
+            return self._in_windows(parts, module)
+        heads = self._heads(weights, module)
+        if heads is None:
+            return None
+        texts = weights.shape[0] // heads if weights.ndim == 3 else weights.shape[0]
+        spread = [_spread(part, weights) for part in parts]
+        return [part.reshape(texts, -1, *part.shape[-2:]) for part in spread]
+
+    def _in_windows(self, parts: Sequence[Tensor], module: nn.Module) -> list[Tensor] | None:
+        """Return parts of five dimensions or more with texts and their windows in the first.
+
+        Heads are the one dimension that a layer has put out, and as many as the module states. A
+        single head is no dimension, so that the module has to state it.
+        """
+        weights, stated = parts[0], _stated(module)
+        at = feature_dims(self.recorded.flow, weights, parts[1:4])
+        if at is None or len(at) > 1 or not all(_fits(part, weights) for part in parts):
+            return None
+        heads = weights.shape[at[0]] if at else 1
+        if heads not in stated and (stated or not at):
+            return None
+        spread = [part.expand(*weights.shape[:-2], *part.shape[-2:]) for part in parts]
+        ordered = [part.movedim(at[0], -3) if at else part for part in spread]
+        return [part.reshape(-1, heads, *part.shape[-2:]) for part in ordered]
 
     def _may_be_weights(self, tensor: Tensor) -> bool:
         """Tell whether scores of this size were seen, which the tensor is not itself."""
@@ -176,8 +201,7 @@ class Pieces:
         if weights.ndim != 3:
             return weights.shape[1] if weights.ndim == 4 else None
         size = weights.shape[0]
-        stated = [getattr(module, name, None) for name in _HEADS]
-        counts = [count for count in stated if isinstance(count, int) and count > 0]
+        counts = _stated(module)
         for count in counts:
             if not self.leading or size in {count * texts for texts in self.leading}:
                 return count if size % count == 0 else None
@@ -199,6 +223,18 @@ class Pieces:
         if any(origin.normal and not origin.pools for origin in origins) and not known:
             rows = one.reason is not _UNMET or sums_to_one(one.weights)
             self.recorded.unread[one.at.name] = one.reason if rows else _NO_ROWS
+
+
+def _stated(module: nn.Module) -> list[int]:
+    """Return the numbers of heads that a module states."""
+    stated = [getattr(module, name, None) for name in _HEADS]
+    return [count for count in stated if isinstance(count, int) and count > 0]
+
+
+def _fits(part: Tensor, weights: Tensor) -> bool:
+    """Tell whether a tensor has the dimensions of the weights but the last two, or 1 instead."""
+    sizes = zip(part.shape[:-2], weights.shape[:-2], strict=False)
+    return part.ndim == weights.ndim and all(size in (1, whole) for size, whole in sizes)
 
 
 def _spread(part: Tensor, weights: Tensor) -> Tensor:

@@ -205,16 +205,18 @@ def _side_by_side(group: list[AttentionCall], name: str) -> Tensor:
 def _reads(read: Tensor, outputs: Tensor) -> bool:
     """Tell whether a layer reads the outputs of the heads ``(B, H, N, d)`` joined by token.
 
-    It may read texts in turn, or the tokens of all texts in turn.
+    It may read texts in turn, the tokens of all texts in turn, or those of all windows of a text.
     """
     heads, features = outputs.shape[1], outputs.shape[-1]
     if read.shape[-1] != heads * features or read.numel() != outputs.numel():
         return False
     rows = read.reshape(-1, heads * features)
-    by_text = outputs.transpose(1, 2)
-    return any(
-        _same_bits(rows, order.reshape(rows.shape)) for order in (by_text, by_text.transpose(0, 1))
-    )
+    by_text, texts = outputs.transpose(1, 2), len(read)
+    orders = [by_text, by_text.transpose(0, 1)]
+    if 1 < texts < len(outputs) and len(outputs) % texts == 0:
+        windows = by_text.reshape(texts, len(outputs) // texts, *by_text.shape[1:])
+        orders.append(windows.transpose(1, 2))
+    return any(_same_bits(rows, order.reshape(rows.shape)) for order in orders)
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:

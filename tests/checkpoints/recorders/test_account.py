@@ -177,6 +177,12 @@ def windows(layer: Kind, x: Tensor) -> Tensor:
     return layer.joined(((q @ k.mT / 2).softmax(-1) @ v).flatten(2, 3))
 
 
+def window_maps(layer: Kind, x: Tensor) -> Tensor:
+    q, k, _ = layer.vectors(x)
+    near = [(q[:, :, i : i + 3] @ k[:, :, i : i + 3].mT / 2).softmax(-1) for i in (0, 3)]
+    return torch.stack(near, dim=1).flatten(0, 1)
+
+
 def grouped(layer: Kind, x: Tensor) -> Tensor:
     q = layer.vectors(x)[0]
     k, v = (one(x).unflatten(-1, (2, D)).transpose(1, 2) for one in (layer.few_k, layer.few_v))
@@ -333,7 +339,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "relative keys": (relative_keys, relative_keys_map),
     "products with positions first": (positions_first, positions_first_map),
     "relative values": (relative_values, None),
-    "windows": (windows, None),
+    "windows": (windows, window_maps),
     "grouped queries": (grouped, grouped_map),
     "one key for all heads": (one_key, one_key_map),
     "talking heads": (talking, None),

@@ -97,6 +97,106 @@ def test_every_form_is_recorded_as_what_it_computes(form: str) -> None:
     torch.testing.assert_close(call.projected.sum(1) + layer.out.bias, output)
 
 
+#: From parts (B, W, N, H, D) to outputs in the same layout, by maps of five dimensions.
+WINDOWS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "heads before windows": lambda *parts: _attend(
+        *(part.permute(0, 3, 1, 2, 4) for part in parts)
+    ).permute(0, 2, 3, 1, 4),
+    "heads after windows": lambda *parts: _attend(
+        *(part.transpose(2, 3) for part in parts)
+    ).transpose(2, 3),
+    "fused": lambda *parts: functional.scaled_dot_product_attention(
+        *(part.transpose(2, 3) for part in parts)
+    ).transpose(2, 3),
+    "windows stacked": lambda *parts: _attend(
+        *(torch.stack([one.transpose(1, 2) * 1 for one in part.unbind(1)], 2) for part in parts)
+    ).permute(0, 2, 3, 1, 4),
+}
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT / 2).softmax(-1) @ v
+
+
+class InWindows(nn.Module):
+    """Attention within as many windows as there are heads, whose tokens may be spread."""
+
+    def __init__(self, form: str, *, spread: bool = False, num_heads: int = H) -> None:
+        super().__init__()
+        self.form, self.spread, self.num_heads = form, spread, num_heads
+        self.qkv, self.out = nn.Linear(8, 3 * H * D), nn.Linear(H * D, 8)
+
+    def cut(self, x: Tensor) -> Tensor:
+        """Return windows of tokens, ``(B, W, N, E)``."""
+        return x.unflatten(1, (N, H)).transpose(1, 2) if self.spread else x.unflatten(1, (H, N))
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.cut(self.qkv(x)).unflatten(-1, (3, H, D)).unbind(3)
+        found = WINDOWS[self.form](*parts).flatten(3)
+        return self.out((found.transpose(1, 2) if self.spread else found).flatten(1, 2))
+
+
+def tokens_of_windows() -> Tensor:
+    return torch.randn(B, H * N, 8, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("form", WINDOWS)
+def test_windows_of_each_text_are_items_in_turn(form: str, spread: bool) -> None:
+    torch.manual_seed(1)
+    layer, x = InWindows(form, spread=spread).eval(), tokens_of_windows()
+    (call,) = attention_calls(layer, x)
+    with torch.inference_mode():
+        windows, output = layer.cut(x).flatten(0, 1), layer.cut(layer(x)).flatten(0, 1)
+        weight, bias = (part.unflatten(0, (3, H, D)) for part in layer.qkv.parameters())
+        for head in range(H):
+            q, k, v = (windows @ weight[i, head].T + bias[i, head] for i in range(3))
+            expected = ((q @ k.mT / 2).softmax(-1), q, k, v, _attend(q, k, v))
+            names = ("maps", "queries", "keys", "values", "outputs")
+            for name, part in zip(names, expected, strict=True):
+                torch.testing.assert_close(getattr(call, name)[:, head], part)
+    assert call.scale == pytest.approx(0.5, rel=1e-3)
+    assert (call.cross, call.projection) == (False, layer.out)
+    torch.testing.assert_close(call.projected.sum(1) + layer.out.bias, output)
+
+
+class OneHead(InWindows):
+    """Its heads are a dimension of one, as that of a single window; some tokens are queries."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.cut(self.qkv(x))[:, None].chunk(3, -1)
+        return self.out(_attend(q[..., :2, :], k, v).flatten(1, 3))
+
+
+def test_a_single_head_of_windows_is_stated_by_the_module() -> None:
+    x = tokens_of_windows()
+    (call,) = attention_calls(OneHead("", num_heads=1).eval(), x)
+    assert (call.maps.shape, call.cross) == ((B * H, 1, 2, N), False)
+    assert call.projection is not None
+    with torch.inference_mode(), recording(model := OneHead("", num_heads=0).eval()) as recorded:
+        model(x)
+    assert (list(recorded), list(recorded.unread)) == ([], [""])
+
+
+class OwnHeads(InWindows):
+    """Each head has a matrix of its own, so that no layer puts out all of them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.qkv.weight.unflatten(0, (3, H, D))
+        q, k, v = torch.einsum("bwne,chde->cbwhnd", self.cut(x), weight)
+        return self.out(_attend(q, k, v).transpose(2, 3).flatten(3))
+
+
+@pytest.mark.parametrize(
+    "model", [OwnHeads(""), InWindows("heads after windows", num_heads=H + 1)], ids=["own", "other"]
+)
+def test_windows_whose_heads_are_not_known_are_named(model: nn.Module) -> None:
+    with torch.inference_mode(), recording(model.eval()) as recorded:
+        model(tokens_of_windows())
+    reason = f"its weights of shape {(B, H, H, N, N)} are not one map per head"
+    assert (list(recorded), recorded.unread) == ([], {"": reason})
+
+
 def test_one_module_per_head_is_one_layer() -> None:
     class Head(nn.Module):
         def __init__(self) -> None:
