@@ -17,6 +17,7 @@ from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row
 from fourierkernels.studies.engine.contenders import KERNELS, Network, Tuning, kernel_options
+from fourierkernels.studies.engine.power import widest_reach
 from fourierkernels.studies.images.comparison import COMPARISONS as IMAGES
 from fourierkernels.studies.language.comparison import COMPARISONS as LANGUAGE
 from fourierkernels.studies.language.comparison import METRIC
@@ -28,6 +29,8 @@ from fourierkernels.studies.masked.comparison import ENCODERS
 from fourierkernels.studies.series.comparison import COMPARISONS as SERIES
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import read_series
+from fourierkernels.studies.translation.comparison import COMPARISONS as TRANSLATION
+from fourierkernels.studies.translation.manuals_comparison import MEAN_BLEU, MEASURES
 
 SERIES_MEASURES = ("accuracy", "accuracy_last", "accuracy_best_of_test")
 
@@ -222,3 +225,24 @@ def test_published_choices_of_language_are_in_the_provenance() -> None:
         expected = kernel_options(row["row"], sharpness)[1]
         for name, value in json.loads(row["options"]).items():
             assert value == pytest.approx(expected[name])
+
+
+def test_intervals_of_manuals_count_test_items_besides_seeds() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"encoder": encoder, "seed": seed, "rate": 3e-3, "parameters": 1}
+        | dict(zip(MEASURES, rng.normal(50, 1, len(MEASURES)), strict=True))
+        | {f"{MEAN_BLEU}, error over items": error}
+        for encoder, error in (("attention", 0.6), ("DFT", 0.8))
+        for seed in (3, 4, 5)
+    ]
+    table = TRANSLATION["translation-manuals"].tables(rows)["translation_manuals"]
+    lines = {(line["encoder"], line["measure"]): line for line in table}
+    own = lines["DFT", MEAN_BLEU]
+    pairs = zip(rows[:3], rows[3:], strict=True)
+    gaps = [ours[MEAN_BLEU] - theirs[MEAN_BLEU] for theirs, ours in pairs]
+    reach = widest_reach(np.std(gaps, ddof=1) / 3**0.5, 1.0, 3, own["comparisons"])
+    ends = np.mean(gaps) - reach, np.mean(gaps) + reach
+    assert (own["low_items"], own["high_items"]) == pytest.approx(ends)
+    assert own["paper_gain"] == pytest.approx(27.2218 - 28.1)  # tables 2 and 3 of the report
+    assert [key for key, line in lines.items() if line["low_items"] != ""] == [("DFT", MEAN_BLEU)]

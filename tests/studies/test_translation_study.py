@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from training_runs import error_of
@@ -24,11 +25,15 @@ from fourierkernels.studies.translation.batches import PairUpdates
 from fourierkernels.studies.translation.bleu import bleu_of, sentence_counts
 from fourierkernels.studies.translation.classes import BatchRule, padded_length
 from fourierkernels.studies.translation.corpora import read_bitext
+from fourierkernels.studies.translation.manuals_comparison import ENCODERS
 from fourierkernels.studies.translation.pair_files import PairFiles
 from fourierkernels.studies.translation.text_translation import translate_lines
 from fourierkernels.studies.translation.translate_command import load_translator
 from fourierkernels.studies.translation.translation_measures import (
+    bleu_rows,
     compare_translations,
+    copied_split,
+    deviations,
     read_translations,
     validation_sums,
 )
@@ -62,6 +67,17 @@ def test_models_of_the_report_have_its_sizes(mixer: str, files: PairFiles) -> No
     assert config.source_lengths[:3] == tuple(padded_length(n) for n in (5, 10, 15))
     count = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     assert math.floor(count) == {"attention": 62, "dft_encoder": 55, "dft_both": 49}[mixer]
+
+
+def test_encoders_of_manuals_are_of_one_size(files: PairFiles) -> None:
+    vocabulary = replace(files.vocabulary, words=tuple(map(str, range(2_000))))
+    data = replace(files, bpe=type("Stub", (), {"vocabulary": vocabulary})())
+    sizes = {}
+    for name, (placement, hidden) in ENCODERS.items():
+        preset = translation.PRESETS["little"]
+        model = translation.STUDY.build(preset, data, placement, {"hidden": hidden})
+        sizes[name] = sum(parameter.numel() for parameter in model.parameters())
+    assert sizes == {"attention": 615_424, "DFT": 615_812, "none": 615_428, "linear": 615_416}
 
 
 def test_loss_of_an_update_is_the_mean_over_its_target_tokens(files: PairFiles) -> None:
@@ -132,6 +148,25 @@ def test_run_leaves_what_its_numbers_are_of(
     assert compare_translations([translator] * 2, [translator] * 2, resamples=3).high == 0
     with pytest.raises(ValueError, match="as many runs and at least one, got 2 and 1"):
         compare_translations([translator] * 2, translator)
+
+
+def test_deviations_are_those_of_scores_of_drawn_sentences(
+    translator: Path, files: PairFiles
+) -> None:
+    rows = read_translations(translator, "test")
+    copies = copied_split(files, "test", positions=8)
+    assert [row["translation"] for row in copies] == [row["source"] for row in rows]
+    assert [row["reference"] for row in copies] == [row["reference"] for row in rows]
+    rows = [*rows[:5], *({**row, "translation": row["reference"]} for row in rows[5:])]
+    found = deviations(rows, resamples=30, rng=np.random.default_rng(1))
+    rng, scores = np.random.default_rng(1), []
+    for _ in range(30):
+        own = [rows[place] for place in rng.integers(len(rows), size=len(rows))]
+        scores.append({name: value for name, value, _ in bleu_rows(own)})
+    for name in ("BLEU", "BLEU, mean of classes"):
+        expected = np.std([each[name] for each in scores], ddof=1)
+        assert found[name] == pytest.approx(expected)
+        assert expected > 0
 
 
 def test_published_numbers_stand_beside_the_report_s_corpus_alone(files: PairFiles) -> None:

@@ -223,7 +223,7 @@ PRESETS = {
             log_every=50,
         ),
         most_words=2_000,
-        positions=100,
+        positions=1_000,
         budget=800,
     ),
     "drawn": TranslationPreset(

@@ -6,7 +6,7 @@ sentences by length class, and its mean over the classes (Tables 2 and 3).
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ _COLUMNS = ("class", "source", "reference", "translation")
 _SCORES = (("BLEU", "bleu"), ("BLEU-1", "bleu_1"), ("BLEU-4", "bleu_4"))
 _EVALUATED = 2_000  # budget of a batch without gradients, on a CPU
 _MANY = 60_000  # elsewhere
+_Tokens = list[list[int]]  # of sentences
 
 
 def numbers_of(
@@ -117,14 +118,16 @@ def translate_split(
     positions : int, optional
         How many, evenly spread over the lengths.
     """
-    tokens, index = data.tokens(split), data.index(split)
-    chosen = index[_spread(len(index), positions)].tolist()
-    sources = [tokens[start : start + n].tolist() for start, n, _ in chosen]
-    references = [tokens[start + n : start + n + m].tolist() for start, n, m in chosen]
-    found = translated(model, sources, search)
-    texts = (map(data.bpe.decode, part) for part in (sources, references, found))
-    names = (class_name(length_class(len(source))) for source in sources)
-    return [dict(zip(_COLUMNS, row, strict=True)) for row in zip(names, *texts, strict=True)]
+    sources, references = _chosen(data, split, positions)
+    return _sentences(data, sources, references, translated(model, sources, search))
+
+
+def copied_split(
+    data: "PairFiles", split: str, *, positions: int | None = None
+) -> list[dict[str, str]]:
+    """Return what :func:`translate_split` does, each sentence itself as its translation."""
+    sources, references = _chosen(data, split, positions)
+    return _sentences(data, sources, references, sources)
 
 
 def bleu_rows(sentences: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, float, int]]:
@@ -141,6 +144,28 @@ def bleu_rows(sentences: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, flo
     for name, field in _SCORES:
         for ending, score in scores.items():
             yield f"{name}{ending}", getattr(score, field), score.sentences
+
+
+def deviations(
+    sentences: Sequence[Mapping[str, str]], *, resamples: int = 1000, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return how much scores deviate over sentences, which are drawn with replacement.
+
+    Of BLEU of the corpus, of its mean over the classes, and of the brevity penalty.
+    """
+    counts, classes = _counted(sentences)
+    names = ("BLEU", "BLEU, mean of classes", BREVITY)
+    found = np.empty((resamples, len(names)))
+    for row in found:
+        drawn = rng.integers(len(counts), size=len(counts))
+        own = counts[drawn]
+        by_class = bleu_by_class(own, classes[drawn])
+        row[:] = (
+            bleu_of(own).bleu,
+            mean_over_classes([*by_class.values()]).bleu,
+            brevity_penalty(own),
+        )
+    return dict(zip(names, found.std(axis=0, ddof=1).tolist(), strict=True))
 
 
 def compare_translations(
@@ -221,6 +246,22 @@ def class_name(place: int) -> str:
     return f"{upper - WIDTH + 1 if place else 0}-{upper}"
 
 
+def _chosen(data: "PairFiles", split: str, positions: int | None) -> tuple[_Tokens, _Tokens]:
+    """Return the sources and references of some pairs."""
+    tokens, index = data.tokens(split), data.index(split)
+    chosen = index[_spread(len(index), positions)].tolist()
+    sources = [tokens[start : start + n].tolist() for start, n, _ in chosen]
+    return sources, [tokens[start + n : start + n + m].tolist() for start, n, m in chosen]
+
+
+def _sentences(
+    data: "PairFiles", sources: _Tokens, references: _Tokens, found: Iterable[list[int]]
+) -> list[dict[str, str]]:
+    texts = (map(data.bpe.decode, part) for part in (sources, references, found))
+    names = (class_name(length_class(len(source))) for source in sources)
+    return [dict(zip(_COLUMNS, row, strict=True)) for row in zip(names, *texts, strict=True)]
+
+
 def _by_tokens(
     model: TranslationModel, data: "PairFiles", split: str
 ) -> Iterator[tuple[str, float, int]]:
@@ -238,7 +279,7 @@ def _by_tokens(
 
 
 def _counted(sentences: Sequence[Mapping[str, str]]) -> tuple[Counts, NDArray[np.int64]]:
-    """Return n-gram counts ``(n, 10)`` and length classes ``(n,)``."""
+    """Return n-gram counts of sentences ``(n, 10)`` and their length classes ``(n,)``."""
     columns = [[row[name] for row in sentences] for name in ("translation", "reference")]
     uppers = [int(row["class"].partition("-")[2]) for row in sentences]
     return sentence_counts(columns[0], columns[1]), np.array(uppers, dtype=np.int64) // WIDTH - 1
