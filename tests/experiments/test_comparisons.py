@@ -21,8 +21,8 @@ from fourierkernels.studies.engine.reproduce_command import all_tables
 from fourierkernels.studies.engine.reproduction import finish
 from fourierkernels.studies.masked.comparison import TITLES
 from fourierkernels.studies.masked.presets import WORD_ACCURACY
-from fourierkernels.studies.translation.drawn_comparison import ACCURACY
 from fourierkernels.studies.translation.manuals_comparison import MEASURES
+from fourierkernels.studies.translation.tuned_encoders import ACCURACY
 
 COMPARISONS = {
     name: comparison

@@ -34,9 +34,8 @@ def packed_shape(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, int, i
     >>> packed_shape(x, x, x)
     (1, 2, 14720)
     """
-    lines = 3 * padded_width(query) + 1
-    rows = padded_rows(query.shape[2], query) + padded_rows(key.shape[2], query)
-    return (*query.shape[:2], lines * rows + columns_size(key.shape[2], value))
+    shapes = _shapes_of_parts(query, key, value)
+    return (*query.shape[:2], sum(lines * rows for lines, rows in shapes))
 
 
 def columns_size(rows: int, value: Tensor) -> int:
@@ -79,7 +78,7 @@ def parts_of(packed: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
     Queries and keys as ``(B, H, 3 D' + 1, rows')``: u, sin u, cos u of each feature, and a last
     line; values as ``(B, H, C' + 1, rows')``.
     """
-    shapes = _shapes_of_parts(inputs)
+    shapes = _shapes_of_parts(*inputs[:3])
     parts = torch.split(packed, [lines * rows for lines, rows in shapes], dim=-1)
     first, second, third = map(Tensor.unflatten, parts, (-1, -1, -1), shapes)
     return first, second, third
@@ -87,14 +86,13 @@ def parts_of(packed: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
 
 def starts_of(packed: Tensor, inputs: Inputs) -> tuple[int, int, int]:
     """Return the addresses at which queries, keys and values of the first head begin."""
-    (first, rows), (second, keys), _ = _shapes_of_parts(inputs)
+    (first, rows), (second, keys), _ = _shapes_of_parts(*inputs[:3])
     start, size = packed.data_ptr(), packed.element_size()
     key = start + size * first * rows
     return start, key, key + size * second * keys
 
 
-def _shapes_of_parts(inputs: Inputs) -> tuple[tuple[int, int], ...]:
-    query, key, value, *_ = inputs
+def _shapes_of_parts(query: Tensor, key: Tensor, value: Tensor) -> tuple[tuple[int, int], ...]:
     features, columns = 3 * padded_width(query) + 1, padded_width(value) + 1
     queries, keys = (padded_rows(side.shape[2], query) for side in (query, key))
     return (features, queries), (features, keys), (columns, keys)
@@ -108,7 +106,7 @@ def pack(library: Library, inputs: Inputs, grad: Tensor | None = None) -> tuple[
     packed : Tensor
         ``(B, H, K)``.
     grad : Tensor
-        ``(B, H, C' + 1, rows')``, empty if there are none.
+        Those of ``(C' + 1, rows')`` of each head, ``(B, H, K')``; empty if there are none.
     """
     query, key, value, radius, mask, _ = inputs
     packed = query.new_empty(packed_shape(query, key, value))
@@ -123,9 +121,8 @@ def pack(library: Library, inputs: Inputs, grad: Tensor | None = None) -> tuple[
     ]
     packed_grad = query.new_empty((0,))
     if grad is not None:
-        lines, rows = padded_width(grad) + 1, padded_rows(grad.shape[2], grad)
-        packed_grad = query.new_empty((*grad.shape[:2], lines, rows))
-        parts.append(_packing(grad, packed_grad.data_ptr(), lines * rows))
+        packed_grad = query.new_empty((*grad.shape[:2], columns_size(grad.shape[2], grad)))
+        parts.append(_packing(grad, packed_grad.data_ptr(), packed_grad.shape[2]))
     library.call("fk_pack", Packings((Packing * 4)(*parts)), query.device)
     return packed, packed_grad
 

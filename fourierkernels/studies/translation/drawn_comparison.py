@@ -16,63 +16,50 @@ import numpy as np
 
 from fourierkernels.studies.engine.classification import Examples, logistic_regression
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, interval
-from fourierkernels.studies.engine.contenders import Contender, Network
-from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
+from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.run_setup import read_data
-from fourierkernels.studies.engine.trained import FINISHED, Trained
-from fourierkernels.studies.engine.tuned_rates import TunedRates
-from fourierkernels.studies.translation.bpe import STOP
+from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.translation.presets import BREVITY
+from fourierkernels.studies.translation.tuned_encoders import (
+    ACCURACY,
+    TunedEncoders,
+    copied_words,
+    targets,
+)
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.pair_files import PairFiles
 
-_ENCODERS = {  # placement -> its name in the table, and the hidden layer that matches parameters
+ENCODERS = {  # name -> its placement, and the hidden layer that matches parameters
     "attention": ("attention", 128),
-    "fourier_encoder": ("Fourier", 128),
-    "fourier": ("Fourier everywhere", 128),
-    "dft_encoder": ("DFT", 193),
-    "parametrised_encoder": ("parametrised DFT", 193),
-    "random_encoder": ("random", 193),
-    "hard_gaussian_encoder": ("fixed Gaussians", 160),
-    "hard_gaussian_reader": ("fixed Gaussians to read", 160),
-    "linear_encoder": ("linear", 176),
-    "none_encoder": ("none", 193),
+    "Fourier": ("fourier_encoder", 128),
+    "Fourier everywhere": ("fourier", 128),
+    "DFT": ("dft_encoder", 193),
+    "parametrised DFT": ("parametrised_encoder", 193),
+    "random": ("random_encoder", 193),
+    "fixed Gaussians": ("hard_gaussian_encoder", 160),
+    "fixed Gaussians to read": ("hard_gaussian_reader", 160),
+    "linear": ("linear_encoder", 176),
+    "none": ("none_encoder", 193),
 }
-ACCURACY, MEASURES = "token accuracy", ("token accuracy", "BLEU", "BLEU-1", "BLEU-4", BREVITY)
+MEASURES = (ACCURACY, "BLEU", "BLEU-1", "BLEU-4", BREVITY)
 MOST_READ = 2_000  # training pairs that a baseline reads
 
 
 @dataclass(frozen=True)
-class DrawnTranslation(TunedRates):
+class DrawnTranslation(TunedEncoders):
     """Budget of encoders of drawn sentences; the same for all."""
 
     data: str | None = "drawn"
     seeds: tuple[int, ...] = (11, 12, 13, 14, 15)
-    encoders: tuple[str, ...] = tuple(name for name, _ in _ENCODERS.values())
+    encoders: tuple[str, ...] = tuple(ENCODERS)
     widen: int = 2
     preset: str = "drawn"
 
-    study = "translation"
-    packages = ("tokenizers", "sacrebleu")
-    columns = "part encoder mixer rate steps seed options"
+    known = ENCODERS
     table = Table(index=("encoder",), contender="encoder", measures=1)
-    decided_by = ACCURACY
-    unit = "points"
-    divergence = True
     validations = 4
     names = ("translation_drawn_networks", "translation_drawn")
-
-    def contenders(self) -> tuple[Contender, ...]:
-        """Return the encoders with as many parameters."""
-        return tuple(
-            Contender(name, placement, {"hidden": hidden})
-            for placement, (name, hidden) in _ENCODERS.items()
-        )
-
-    def controls(self) -> tuple[str, ...]:
-        """Return the encoders that mix nothing, or regardless of the tokens."""
-        return tuple(name for name in CONTROL_MIXERS if name in self.encoders)
 
     def baselines(self) -> dict[str, Sequence[Baseline]]:
         """Return what two rules get: copies of the source, and counts of words."""
@@ -80,18 +67,10 @@ class DrawnTranslation(TunedRates):
         data: PairFiles = read_data(run)
         return {"": [copied_words(data), counted_words(data)]}
 
-    def measured(self, network: Network, result: Trained) -> Row:
-        """Return accuracy, scores and size."""
+    def numbers(self, result: Trained) -> Row:
+        """Return accuracy and scores."""
         found = {row.metric: row.value for row in result.measured if row.split == "test"}
-        ended = result.end == FINISHED
-        return {
-            "end": result.end.partition(";")[0],
-            "valid_loss": result.least_loss,
-            **({name: found[name] for name in MEASURES} if ended else {}),
-            "perplexity": found.get("perplexity", ""),
-            "parameters": result.facts["parameters"] if ended else "",
-            "seconds": result.seconds,
-        }
+        return {name: found[name] for name in (*MEASURES, "perplexity")}
 
     def summary(self, cell: Cell) -> Iterator[Row]:
         """Yield means with their intervals over seeds, and the difference in accuracy."""
@@ -109,41 +88,15 @@ class DrawnTranslation(TunedRates):
         return replace(small, steps=4, trial_steps=4)
 
 
-def _targets(
-    data: "PairFiles", split: str, most: int | None = None
-) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the subwords of sources and of targets with their ends."""
-    tokens = data.tokens(split)
-    for start, n, m in data.index(split)[:most].tolist():
-        yield tokens[start : start + n].tolist(), [*tokens[start + n : start + n + m], STOP]
-
-
-def copied_words(data: "PairFiles") -> Baseline:
-    """Return how often a token of a test target is that of the source at the same place."""
-    right = [
-        word == (source[place] if place < len(source) else STOP)
-        for source, target in _targets(data, "test")
-        for place, word in enumerate(target)
-    ]
-    return Baseline("copy of the source", 100 * float(np.mean(right)), len(right))
-
-
 def counted_words(data: "PairFiles") -> Baseline:
     """Return what a logistic regression gets from place, counts of source, and words before."""
-    size, places = (
-        len(data.vocabulary),
-        1
-        + max(
-            len(target)
-            for split in ("train", "valid", "test")
-            for _, target in _targets(data, split)
-        ),
-    )
+    splits, size = ("train", "valid", "test"), len(data.vocabulary)
+    places = 1 + max(len(target) for split in splits for _, target in targets(data, split))
 
     def examples(split: str) -> Examples:
         rows, words = [], []
         most = MOST_READ if split == "train" else None
-        for source, target in _targets(data, split, most):
+        for source, target in targets(data, split, most):
             bag = np.bincount(source, minlength=size)
             for place, word in enumerate(target):
                 said = np.bincount(target[:place], minlength=size)
@@ -151,4 +104,4 @@ def counted_words(data: "PairFiles") -> Baseline:
                 words.append(word)
         return Examples(np.array(rows, dtype=np.float64), np.array(words))
 
-    return logistic_regression("bag of words", {s: examples(s) for s in ("train", "valid", "test")})
+    return logistic_regression("bag of words", {split: examples(split) for split in splits})

@@ -24,13 +24,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, by_seed, interval
-from fourierkernels.studies.engine.contenders import Choices, Contender, Network
-from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
+from fourierkernels.studies.engine.contenders import Choices
+from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.power import binomial_error, paired, variance_of, widest_reach
 from fourierkernels.studies.engine.run_setup import read_data
-from fourierkernels.studies.engine.trained import FINISHED, Trained
-from fourierkernels.studies.engine.tuned_rates import TunedRates
-from fourierkernels.studies.translation.drawn_comparison import ACCURACY, copied_words
+from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.translation.presets import BREVITY, PRESETS
 from fourierkernels.studies.translation.translation_measures import (
     bleu_rows,
@@ -38,6 +36,7 @@ from fourierkernels.studies.translation.translation_measures import (
     deviations,
     read_translations,
 )
+from fourierkernels.studies.translation.tuned_encoders import ACCURACY, TunedEncoders, copied_words
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.pair_files import PairFiles
@@ -57,7 +56,7 @@ _PAIRS = 200
 
 
 @dataclass(frozen=True)
-class ManualTranslation(TunedRates):
+class ManualTranslation(TunedEncoders):
     """Budget of encoders of manuals; the same for all."""
 
     data: str | None = "bitext"
@@ -69,41 +68,27 @@ class ManualTranslation(TunedRates):
     widen: int = 1
     preset: str = "little"
 
-    study = "translation"
-    packages = ("tokenizers", "sacrebleu")
+    known = ENCODERS
     places: ClassVar = {"data": "data_bitext.py"}
-    columns = "part encoder mixer rate steps seed options"
     table = Table(index=("encoder",), contender="encoder", measures=2)
-    decided_by = ACCURACY
-    unit = "points"
-    divergence = True
     validations = 2
     names = ("translation_manuals_networks", "translation_manuals")
-
-    def contenders(self) -> tuple[Contender, ...]:
-        """Return the encoders with as many parameters."""
-        return tuple(
-            Contender(name, placement, {"hidden": hidden})
-            for name, (placement, hidden) in ENCODERS.items()
-        )
-
-    def controls(self) -> tuple[str, ...]:
-        """Return the encoders that mix nothing, or regardless of the tokens."""
-        return tuple(name for name in CONTROL_MIXERS if name in self.encoders)
 
     def baselines(self) -> dict[str, Sequence[Baseline]]:
         """Return what copies of the source get."""
         return {"": [copied_words(read_data(self.first_setup()))]}
 
-    def measured(self, network: Network, result: Trained) -> Row:
-        """Return accuracy, scores and loss, with their errors over test items, and the size."""
-        ended = result.end == FINISHED
+    def numbers(self, result: Trained) -> Row:
+        """Return accuracy, scores and loss, with their errors over test items."""
+        found = {row.metric: row.value for row in result.measured if row.split == "test"}
+        numbers = {**found, LOSS: math.log(found["perplexity"])}
+        rng = np.random.default_rng(0)  # the same sentences for all networks
+        sentences = read_translations(result.folder, "test")
+        errors = deviations(sentences, resamples=_RESAMPLES, rng=rng)
+        errors[ACCURACY] = binomial_error(found[ACCURACY], 0.0, result.number(ACCURACY).positions)
         return {
-            "end": result.end.partition(";")[0],
-            "valid_loss": result.least_loss,
-            **(_numbers(result) if ended else {}),
-            "parameters": result.facts["parameters"] if ended else "",
-            "seconds": result.seconds,
+            **{name: numbers[name] for name in MEASURES},
+            **{f"{name}{_ERROR}": errors[name] for name in MEASURES if name in errors},
         }
 
     def summary(self, cell: Cell) -> Iterator[Row]:
@@ -145,20 +130,6 @@ class ManualTranslation(TunedRates):
         """Return a comparison of a few updates on made-up pairs."""
         small = replace(self, data=str(write_pairs(folder)), rates=(3e-3,), seeds=(1, 2), widen=0)
         return replace(small, steps=4, trial_steps=2)
-
-
-def _numbers(result: Trained) -> Row:
-    """Return the measures of a finished network, and the errors over items of those that have."""
-    found = {row.metric: row.value for row in result.measured if row.split == "test"}
-    numbers = {**found, LOSS: math.log(found["perplexity"])}
-    rng = np.random.default_rng(0)  # the same sentences for all networks
-    sentences = read_translations(result.folder, "test")
-    errors = deviations(sentences, resamples=_RESAMPLES, rng=rng)
-    errors[ACCURACY] = binomial_error(found[ACCURACY], 0.0, result.number(ACCURACY).positions)
-    return {
-        **{name: numbers[name] for name in MEASURES},
-        **{f"{name}{_ERROR}": errors[name] for name in MEASURES if name in errors},
-    }
 
 
 def _over_items(cell: Cell, measure: str) -> Row:
