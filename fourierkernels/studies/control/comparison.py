@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from fourierkernels.studies.control.control_data import read_control
+from fourierkernels.studies.control.drawn_comparison import DrawnControl
 from fourierkernels.studies.control.episodes import write_recorded
 from fourierkernels.studies.control.generating import Search, generate
 from fourierkernels.studies.control.presets import PAPER, VERSION
@@ -175,4 +176,5 @@ TABLE_4 = ControlTable(
 COMPARISONS: dict[str, Comparison] = {
     "fourierformer-4": TABLE_4,
     "control-small": ControlComparison(time="6 min"),
+    "control-drawn": DrawnControl(),
 }

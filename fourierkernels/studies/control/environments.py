@@ -8,7 +8,7 @@ https://github.com/Farama-Foundation/D4RL takes Hopper, HalfCheetah and Walker2d
 MuJoCo. Version 5 is not: its Walker2d has another foot, with a friction of 1.9 in place of 0.9, and
 Hopper and Walker2d get no reward for the step at which they fall (``hopper_v5.py`` and
 ``walker2d_v5.py`` of gymnasium, version history). What this package has generated was recorded in
-version 5, and is played there.
+version 5, and is played there. "levers" is ours and needs no package.
 """
 
 import sys
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fourierkernels.foundation.extras import needed_for
+from fourierkernels.studies.control import levers
 
 
 @dataclass(frozen=True)
@@ -120,5 +121,15 @@ ENVIRONMENTS: dict[str, Environment] = {
         expert=4592.3,
         targets=(5000.0, 2500.0),
         make_generated=lambda: simulator("Walker2d-v5"),
+    ),
+    "levers": Environment(
+        levers.Levers,
+        states=levers.STATES,
+        actions=1,
+        random=0.0,
+        expert=float(levers.CUES),
+        targets=levers.TARGETS,
+        scale=float(levers.CUES),
+        limit=levers.STEPS,
     ),
 }

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fourierkernels.studies.control.d4rl import Named, open_hdf5, open_pickle, read_name
-from fourierkernels.studies.control.episodes import Episodes, open_recorded
+from fourierkernels.studies.control.episodes import Episodes, checked, join, open_recorded
 from fourierkernels.studies.control.generating import kept_generated
+from fourierkernels.studies.control.levers import drawn_episodes
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
 from fourierkernels.studies.texts.token_files import cache_folder
 
@@ -70,7 +71,21 @@ CONTROL_SETS: dict[str, DataSet[Episodes]] = {
         open=kept_generated,
         needs_folder=False,
     ),
+    "drawn": DataSet(
+        title="levers, an environment in which the return asked for and the steps before count",
+        source="drawn when it is read",
+        layout="no folder",
+        open=lambda _: open_drawn(),
+        needs_folder=False,
+    ),
 }
+
+
+def open_drawn() -> Episodes:
+    """Return the episodes of :mod:`~fourierkernels.studies.control.levers`, the same each time."""
+    found = drawn_episodes()
+    joined = join({name: [own[name] for own in found] for name in found[0]})
+    return checked(Episodes("levers", "levers-drawn", "drawn", **joined, generated=True))
 
 
 def read_episodes(data: str | Path, *, cache: Path | None = None) -> Episodes:

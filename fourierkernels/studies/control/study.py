@@ -114,7 +114,7 @@ class ControlStudy(Study[ControlPreset, ControlData, DecisionTransformer]):
             )
 
         def loss(model: DecisionTransformer, batch: Batch) -> Tensor:
-            predicted, wanted = _actions(model, batch)
+            predicted, wanted = predicted_actions(model, batch)
             return functional.mse_loss(predicted, wanted)
 
         def validate(model: DecisionTransformer, process: int, processes: int) -> tuple[float, ...]:
@@ -181,7 +181,7 @@ class ControlStudy(Study[ControlPreset, ControlData, DecisionTransformer]):
 STUDY = ControlStudy()
 
 
-def _actions(model: DecisionTransformer, batch: Batch) -> tuple[Tensor, Tensor]:
+def predicted_actions(model: DecisionTransformer, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return predicted and recorded actions of the steps that are no padding, ``(n, actions)``."""
     weight = model.predict_action.weight
     returns, states, actions = (batch[name].to(weight) for name in ("returns", "states", "actions"))
@@ -203,7 +203,7 @@ def _sums(
     """
     total, steps = 0.0, 0
     for batch in one_pass(data, split, context=model.config.context, batch=_BATCH, part=part):
-        predicted, wanted = _actions(model, batch)
+        predicted, wanted = predicted_actions(model, batch)
         total += float((predicted.double() - wanted.double()).square().mean(dim=-1).sum())
         steps += len(wanted)
     return total, steps
