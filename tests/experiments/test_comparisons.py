@@ -21,7 +21,6 @@ from fourierkernels.studies.engine.reproduce_command import all_tables
 from fourierkernels.studies.engine.reproduction import finish
 from fourierkernels.studies.masked.comparison import TITLES
 from fourierkernels.studies.masked.presets import WORD_ACCURACY
-from fourierkernels.studies.translation.manuals_comparison import MEASURES
 from fourierkernels.studies.translation.tuned_encoders import ACCURACY
 
 COMPARISONS = {
@@ -106,8 +105,7 @@ def drawn(comparison: Comparison) -> list[Row]:
     chosen, rows = {}, []
     file = comparison.names[0].replace("_motions", "")  # nothing of BasicMotions is committed
     file = file.replace("lra_drawn", "lra")  # its networks have the columns of the other tasks
-    kept = (RESULTS / f"{file}.csv").is_file()  # of manuals none is, yet
-    measured = sorted(set(read_rows(file)[0])) if kept else ["valid_loss", "parameters", *MEASURES]
+    measured = sorted(set(read_rows(file)[0]))
     for stage in comparison.stages():
         networks = stage.networks(chosen)
         new = []

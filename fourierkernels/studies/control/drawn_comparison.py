@@ -4,7 +4,7 @@ On the generated episodes of Hopper no kernel's return depends on what is asked 
 :mod:`fourierkernels.studies.control.levers` it has to: the lever of a cue is found in an earlier
 step, and the force in the return. Kernels of [nguyen2022fourierformer]_, an encoder without mixing
 and one that mixes regardless of the tokens get the same trials, three rates at 1,000 updates; the
-best by validation is trained from five seeds, 2,000 updates each. Two rules on the raw input are
+best by validation is trained from five seeds, as long. Two rules on the raw input are
 linear in the window of steps, and in its products with the return asked for.
 
 The table decides by the signs of recorded actions, of which a step counts where a lever can be
@@ -51,7 +51,7 @@ class DrawnControl(TunedRates):
     data: str | None = "drawn"
     encoders: tuple[str, ...] = (*KERNELS, *CONTROL_MIXERS)
     rates: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
-    steps: int = 2_000
+    steps: int = 1_000
     trial_steps: int = 1_000
     widen: int = 1
     preset: str = "drawn"

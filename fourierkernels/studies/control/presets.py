@@ -160,9 +160,9 @@ PRESETS: dict[str, ControlPreset] = {
         rate=1e-3,
     ),
     "drawn": _small(
-        "2 layers, 64 features, 12 steps, 2,000 updates on levers: two minutes on one core",
+        "2 layers, 64 features, 12 steps, 1,000 updates on levers: a minute on one core",
         {"dim": 64, "layers": 2, "heads": 4, "context": 12, "dropout": 0.0},
-        steps=2_000,
+        steps=1_000,
         rate=4e-3,
         data="drawn",
         batch=64,

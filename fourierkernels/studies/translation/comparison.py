@@ -70,5 +70,5 @@ COMPARISONS: dict[str, Comparison] = {
         stand_in=_pairs,
     ),
     "translation-drawn": DrawnTranslation(time="42 min"),
-    "translation-manuals": ManualTranslation(),
+    "translation-manuals": ManualTranslation(time="2 h"),
 }
