@@ -82,3 +82,30 @@ def test_workers_save_and_end_with_their_parent(number: int, tmp_path: Path) -> 
             for pid in workers if said.count(b"saved") < 2 else ():
                 os.kill(pid, signal.SIGKILL)
     assert said == b"saved\n" * 2
+
+
+COMPILING = """
+import numba
+from fourierkernels.foundation.workers import Work, on_machine, one_thread
+
+def compute(piece):
+    with one_thread():
+        return numba.njit(lambda x: x + 1)(piece), numba.config.NUMBA_NUM_THREADS
+
+if __name__ == "__main__":
+    found = dict(on_machine(Work(compute, "piece", "whole"), [1, 2], 2))
+    print(found[1], found[2])
+"""
+
+
+@pytest.mark.parametrize(("given", "threads"), [({}, 1), ({"NUMBA_NUM_THREADS": "2"}, 2)])
+def test_a_worker_that_has_begun_its_threads_can_compile(
+    given: dict[str, str], threads: int, tmp_path: Path
+) -> None:
+    script = tmp_path / "compiling.py"  # which a worker imports, and numba with it, before all
+    script.write_text(COMPILING, encoding="utf-8")
+    others = {name: text for name, text in os.environ.items() if not name.startswith("NUMBA_")}
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=others | given
+    )
+    assert done.stdout.strip() == f"(2, {threads}) (3, {threads})", done.stderr

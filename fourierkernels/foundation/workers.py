@@ -91,6 +91,23 @@ class DeadlyPieceError(ChildProcessError):
         self.piece = piece
 
 
+@contextmanager
+def _one_numba_thread() -> Iterator[None]:
+    """Start processes whose numba has one thread, unless the user has said how many.
+
+    It is said from here because numba reads it when it is first imported, which is when a worker
+    reads what it shall compute; later it takes another number only until its threads have begun.
+    """
+    given = _THREADS in os.environ
+    os.environ.setdefault(_THREADS, "1")
+    try:
+        yield
+    finally:
+        if not given:
+            del os.environ[_THREADS]
+
+
+_THREADS = "NUMBA_NUM_THREADS"
 _DEATHS = 3  # of workers over one piece, before all is given up
 _SPAWN = get_context("spawn")  # compiled threads do not survive a fork
 
@@ -101,7 +118,8 @@ class _Worker(Generic[P, R]):
     def __init__(self, work: Work[P, R]) -> None:
         self.pipe, theirs = _SPAWN.Pipe()
         self.process = _SPAWN.Process(target=_work, args=(theirs, work), daemon=True)
-        self.process.start()
+        with _one_numba_thread():
+            self.process.start()
         theirs.close()  # so that the end of the worker closes the pipe
 
     def give(self, piece: P) -> None:
@@ -206,7 +224,6 @@ class _Team(Generic[P, R]):
 
 def _work(pipe: Connection, work: Work[Any, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
