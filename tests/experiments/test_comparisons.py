@@ -58,6 +58,7 @@ class Expected:
 
 EXPECTED = {
     "control-small": Expected("kernels", 9, 6, (("{measure}", ""),)),
+    "control-drawn": Expected("encoders", 15, 12, (("{measure}", ""),)),
     "series-small": Expected("kernels", 3, 2, (("accuracy", ""),)),
     "series-motions": Expected("kernels", 3, 2, (("accuracy", ""),)),
     "images-small": Expected(

@@ -16,7 +16,7 @@ is asked for, the mean over three of these.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 import torch
@@ -121,7 +121,7 @@ class DrawnControl(TunedRates):
 def _numbers(result: Trained) -> Row:
     """Return the measures of a finished network."""
     data: ControlData = read_data(result.run)
-    model = result.model()
+    model = cast(DecisionTransformer, result.model())
     played = [row for row in result.measured if row.metric.startswith("return, ")]
     scores = [row for row in result.measured if row.metric.startswith("score, ")]
     missed = [abs(row.value - asked) for row, asked in zip(played, data.targets, strict=True)]
@@ -176,18 +176,26 @@ def linear_rule(data: ControlData, *, products: bool = False) -> Baseline:
 
 def _windows(data: ControlData, split: str, products: bool) -> tuple[Floats, Floats]:
     """Return what is known before each action of a split, episode by episode, and the action."""
-    steps, own = data.limit, data.splits[split].members
-    shape = (-1, steps)  # all episodes are as long
+    own = data.splits[split].members
+    shape = -1, data.limit  # all episodes are as long
     states = data.normalised(data.episodes.observations[own]).reshape(*shape, len(data.mean))
     actions = data.episodes.actions[own].reshape(*shape, 1)
     to_go = (data.to_go[own] / data.scale).reshape(*shape, 1)
     before = np.concatenate([np.zeros_like(actions[:, :1]), actions[:, :-1]], axis=1)
-    known = np.concatenate([to_go, states, before], axis=-1)
-    rows = np.zeros((len(known), steps, steps, known.shape[-1]))
-    for step in range(steps):  # the present step first, then those before it
-        rows[:, step, : step + 1] = known[:, step::-1] if step else known[:, :1]
-    rows = rows.reshape(len(known) * steps, -1)
+    rows = _with_steps_before(np.concatenate([to_go, states, before], axis=-1))
     if products:
         rows = np.concatenate([rows, rows * to_go.reshape(-1, 1)], axis=1)
     ones = np.ones((len(rows), 1))
     return np.concatenate([ones, rows], axis=1), actions.reshape(-1, 1).astype(np.float64)
+
+
+def _with_steps_before(known: NDArray[np.floating]) -> Floats:
+    """Return each step of episodes ``(m, T, n)`` with those before it, ``(m T, T n)``.
+
+    The step itself is first, then the one before it and so on; zeros where there is none.
+    """
+    count, steps, size = known.shape
+    rows = np.zeros((count, steps, steps, size))
+    for step in range(steps):
+        rows[:, step, : step + 1] = known[:, : step + 1][:, ::-1]
+    return rows.reshape(count * steps, steps * size)
