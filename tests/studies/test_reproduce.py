@@ -60,7 +60,7 @@ def test_every_table_has_a_quick_mode_that_says_what_the_whole_takes(
     status, out, err = call("reproduce", name, "--quick", "--output", tmp_path)
     assert (status, err) == (0, "")
     table = _tables()[name]
-    size = f"the whole table: {sum(len(s.networks({})) for s in table.stages()):,} networks"
+    size = f"the whole table: {sum(len(s.networks({})) for s in table.planned()):,} networks"
     assert size in " ".join(out.split())
     files = sorted(path.name for path in tmp_path.iterdir())
     assert all(file.startswith(("quick_", "runs")) for file in files)
