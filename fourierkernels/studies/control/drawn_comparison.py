@@ -27,11 +27,11 @@ from fourierkernels.studies.control.control_data import ControlData
 from fourierkernels.studies.control.presets import PAPER
 from fourierkernels.studies.control.study import ERROR, SHARE, predicted_actions
 from fourierkernels.studies.control.windows import one_pass
-from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, interval
+from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
 from fourierkernels.studies.engine.contenders import Contender, Network, kernel_options
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
 from fourierkernels.studies.engine.run_setup import read_data
-from fourierkernels.studies.engine.trained import FINISHED, Trained
+from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.engine.tuned_rates import TunedRates
 
 SIGNS, OTHERS = "signs of actions (%)", "signs with returns of other episodes (%)"
@@ -77,30 +77,12 @@ class DrawnControl(TunedRates):
 
     def measured(self, network: Network, result: Trained) -> Row:
         """Return signs, errors and returns of a network, and its size."""
-        ended = result.end == FINISHED
-        return {
-            "end": result.end.partition(";")[0],
-            "valid_loss": result.least_loss,
-            **(_numbers(result) if ended else {}),
-            "parameters": result.facts["parameters"] if ended else "",
-            "radii": result.radii,
-            "seconds": result.seconds,
-        }
+        return result.row(_numbers)
 
     def summary(self, cell: Cell) -> Iterator[Row]:
         """Yield a row for each measure."""
         for measure in MEASURES:
-            mean, reach = interval(cell.values(measure), 1)
-            yield {
-                "measure": measure,
-                "rate": cell.first("rate"),
-                "parameters": cell.first("parameters"),
-                "seeds": len(cell.values(measure)),
-                "mean": mean,
-                "mean_low": mean - reach,
-                "mean_high": mean + reach,
-                **cell.compared(measure),
-            }
+            yield cell.line(measure)
 
     def measure_of(self, line: Row) -> str:
         """Return the measure of a line."""
@@ -133,6 +115,7 @@ def _numbers(result: Trained) -> Row:
         **{row.metric: row.value for row in played},
         SCORE: scores[0].value,
         MISSED: float(np.mean(missed)),
+        "radii": result.radii,
     }
 
 
@@ -143,7 +126,7 @@ def right_signs(model: DecisionTransformer, data: ControlData, *, others: bool =
     Parameters
     ----------
     others : bool
-        Whether each episode is read with the returns of the one before it in the data.
+        Whether each episode is read with the returns of the one before it in its batch.
     """
     pairs = []
     for batch in one_pass(data, "test", context=model.config.context, batch=_BATCH):

@@ -76,6 +76,21 @@ class Cell:
         middle, low, high = self.difference(column)
         return {"difference": middle, "low": low, "high": high, "comparisons": self.comparisons}
 
+    def line(self, measure: str) -> dict[str, Any]:
+        """Return the line of a measure, of networks that differ in rate and size."""
+        values = self.values(measure)
+        mean, reach = interval(values, 1)
+        return {
+            "measure": measure,
+            "rate": self.first("rate"),
+            "parameters": self.first("parameters"),
+            "seeds": len(values),
+            "mean": mean,
+            "mean_low": mean - reach,
+            "mean_high": mean + reach,
+            **self.compared(measure),
+        }
+
 
 def by_seed(rows: Iterable[Row], column: str) -> dict[int, float]:
     """Return the numbers of a column by seed, of the rows that have one."""

@@ -7,7 +7,7 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from torch import nn
 from fourierkernels.foundation.run_folder import BEST, SETUP, read_results
 from fourierkernels.models import load_model
 from fourierkernels.studies.engine.checkpoints import CURVE_TABLE
+from fourierkernels.studies.engine.comparison_table import Row
 from fourierkernels.studies.engine.contenders import learned_radii
 from fourierkernels.studies.engine.optimisers import DivergenceError
 from fourierkernels.studies.engine.run import train
@@ -75,6 +76,17 @@ class Trained:
     def number(self, metric: str, *, split: str = "test") -> Measured:
         """Return one of the numbers that were measured."""
         return next(row for row in self.measured if (row.split, row.metric) == (split, metric))
+
+    def row(self, numbers: Callable[["Trained"], Row]) -> Row:
+        """Return how training ended, and what it gave and took; no numbers of one that diverged."""
+        ended = self.end == FINISHED
+        return {
+            "end": self.end.partition(";")[0],
+            "valid_loss": self.least_loss,
+            **(numbers(self) if ended else {}),
+            "parameters": self.facts["parameters"] if ended else "",
+            "seconds": self.seconds,
+        }
 
     def curve(self, column: str) -> dict[int, float]:
         """Return a column of the curve by step."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, by_seed, interval
+from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, by_seed
 from fourierkernels.studies.engine.contenders import Choices
 from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.power import binomial_error, paired, variance_of, widest_reach
@@ -94,18 +94,7 @@ class ManualTranslation(TunedEncoders):
     def summary(self, cell: Cell) -> Iterator[Row]:
         """Yield a row for each measure."""
         for measure in MEASURES:
-            mean, reach = interval(cell.values(measure), 1)
-            yield {
-                "measure": measure,
-                "rate": cell.first("rate"),
-                "parameters": cell.first("parameters"),
-                "seeds": len(cell.values(measure)),
-                "mean": mean,
-                "mean_low": mean - reach,
-                "mean_high": mean + reach,
-                **cell.compared(measure),
-                **_over_items(cell, measure),
-            }
+            yield {**cell.line(measure), **_over_items(cell, measure)}
 
     def measure_of(self, line: Row) -> str:
         """Return the measure of a line."""

@@ -10,7 +10,7 @@ import numpy as np
 from fourierkernels.studies.engine.comparison_table import Row
 from fourierkernels.studies.engine.contenders import Contender, Network
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
-from fourierkernels.studies.engine.trained import FINISHED, Trained
+from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.engine.tuned_rates import TunedRates
 from fourierkernels.studies.translation.bpe import STOP
 
@@ -49,14 +49,7 @@ class TunedEncoders(TunedRates):
 
     def measured(self, network: Network, result: Trained) -> Row:
         """Return the measures and the size."""
-        ended = result.end == FINISHED
-        return {
-            "end": result.end.partition(";")[0],
-            "valid_loss": result.least_loss,
-            **(self.numbers(result) if ended else {}),
-            "parameters": result.facts["parameters"] if ended else "",
-            "seconds": result.seconds,
-        }
+        return result.row(self.numbers)
 
 
 def targets(
