@@ -337,6 +337,17 @@ def test_a_table_is_rewritten_from_its_own_networks_alone(
         rewrite(replace(table, rates=(0.005, 0.02)), tmp_path)
 
 
+def test_a_rewritten_table_knows_the_trials_beyond_its_grid(
+    table: PaperTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch, dict.fromkeys(MIXERS, 50.0))
+    wide = replace(table, rates=(0.005, 0.01), widen=3)
+    reproduce("ninth", wide, tmp_path)
+    before = (tmp_path / "ninth.csv").read_bytes()
+    rewrite(wide, tmp_path)
+    assert (tmp_path / "ninth.csv").read_bytes() == before
+
+
 def test_the_first_line_of_one_seed_has_no_interval(
     table: PaperTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

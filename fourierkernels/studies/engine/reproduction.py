@@ -311,20 +311,29 @@ def _edges(comparison: Comparison, rows: Sequence[Row]) -> dict[str, str]:
     seen: list[Network] = []
     for stage in comparison.planned():
         networks = stage.networks(chosen)
-        own = rows[len(seen) : len(seen) + len(networks)]
+        if stage.chooses:
+            own = _choices_of_rows(comparison, networks, rows[len(seen) :])
+            for _ in range(comparison.widen):
+                networks += further_trials(networks, own)
+                own = _choices_of_rows(comparison, networks, rows[len(seen) :])
+            chosen |= own
         seen += networks
-        if not stage.chooses:
-            continue
-        columns = comparison.columns.split()
-        if [_named(row, columns) for row in own] != [
-            _named(comparison.labels(network), columns) for network in networks
-        ]:
-            raise ValueError(
-                f"trials must be those of the table in their order, got others in "
-                f"{comparison.names[0]}.csv: the command without --rewrite writes it"
-            )
-        chosen |= comparison.choose(networks, own)
     return chosen_edges(seen, chosen)
+
+
+def _choices_of_rows(
+    comparison: Comparison, trials: Sequence[Network], rows: Sequence[Row]
+) -> Choices:
+    """Return what trials chose, whose rows are the first of some."""
+    own, columns = rows[: len(trials)], comparison.columns.split()
+    if [_named(row, columns) for row in own] != [
+        _named(comparison.labels(network), columns) for network in trials
+    ]:
+        raise ValueError(
+            f"trials must be those of the table in their order, got others in "
+            f"{comparison.names[0]}.csv: the command without --rewrite writes it"
+        )
+    return comparison.choose(trials, own)
 
 
 def _named(row: Row, columns: Sequence[str]) -> list[str]:
