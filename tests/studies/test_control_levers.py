@@ -19,7 +19,7 @@ DIGEST = "885a793b97e11e636a6df4d340ae3b63e577fae73a9daa33f7f9e9443cdff11d"
 
 @pytest.fixture(scope="module")
 def data() -> ControlData:
-    return read_control("drawn")
+    return read_control("levers")
 
 
 class Looker(torch.nn.Module):

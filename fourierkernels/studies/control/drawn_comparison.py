@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 class DrawnControl(TunedRates):
     """Budget; the same for all encoders."""
 
-    data: str | None = "drawn"
+    data: str | None = "levers"
     encoders: tuple[str, ...] = (*KERNELS, *CONTROL_MIXERS)
     rates: tuple[float, ...] = (2e-3, 4e-3, 8e-3)
     steps: int = 1_000

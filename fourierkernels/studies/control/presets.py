@@ -164,7 +164,7 @@ PRESETS: dict[str, ControlPreset] = {
         {"dim": 64, "layers": 2, "heads": 4, "context": 12, "dropout": 0.0},
         steps=1_000,
         rate=4e-3,
-        data="drawn",
+        data="levers",
         batch=64,
         episodes=100,
     ),

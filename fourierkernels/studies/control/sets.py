@@ -71,8 +71,8 @@ CONTROL_SETS: dict[str, DataSet[Episodes]] = {
         open=kept_generated,
         needs_folder=False,
     ),
-    "drawn": DataSet(
-        title="levers, an environment in which the return asked for and the steps before count",
+    "levers": DataSet(
+        title="drawn episodes in which the return asked for and the steps before count",
         source="drawn when it is read",
         layout="no folder",
         open=lambda _: open_drawn(),
