@@ -108,7 +108,7 @@ class Pieces:
         """Add a call of attention whose parts are known, whatever their leading dimensions."""
         parts = self._by_head((weights, *vectors, result), at.module)
         if parts is None:
-            what = "one map per head" if weights.ndim > 4 else "of a known number of heads"
+            what = "one map per head" if weights.ndim > 3 else "of a known number of heads"
             reason = f"its weights of shape {tuple(weights.shape)} are not {what}"
             self.recorded.unread[at.name] = reason
             return
@@ -125,11 +125,20 @@ class Pieces:
         if weights.ndim > 4:
             return self._in_windows(parts, module)
         heads = self._heads(weights, module)
-        if heads is None:
+        if heads is None or (weights.ndim == 4 and self._hold_places(parts)):
             return None
         texts = weights.shape[0] // heads if weights.ndim == 3 else weights.shape[0]
         spread = [_spread(part, weights) for part in parts]
         return [part.reshape(texts, -1, *part.shape[-2:]) for part in spread]
+
+    def _hold_places(self, parts: Sequence[Tensor]) -> bool:
+        """Tell whether what lies where heads do is known not to be put out by a layer.
+
+        So are windows of a model that has folded its heads into the batch.
+        """
+        weights = parts[0]
+        at = feature_dims(self.recorded.flow, weights, parts[1:4])
+        return at is not None and 1 not in at and weights.shape[1] > 1
 
     def _in_windows(self, parts: Sequence[Tensor], module: nn.Module) -> list[Tensor] | None:
         """Return parts of five dimensions or more with texts and their windows in the first.

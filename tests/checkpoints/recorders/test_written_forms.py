@@ -197,6 +197,30 @@ def test_windows_whose_heads_are_not_known_are_named(model: nn.Module) -> None:
     assert (list(recorded), recorded.unread) == ([], {"": reason})
 
 
+class FoldedHeads(InWindows):
+    """Windows lie where heads do, since the heads are folded into the batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.cut(self.qkv(x)).unflatten(-1, (3, H, D)).permute(3, 0, 4, 1, 2, 5)
+        found = FOLDED[self.form](*parts.flatten(1, 2))
+        return self.out(found.unflatten(0, (len(x), H)).permute(0, 2, 3, 1, 4).flatten(3))
+
+
+FOLDED = {"by hand": _attend, "fused": functional.scaled_dot_product_attention}
+
+
+@pytest.mark.parametrize("texts", [1, B])
+@pytest.mark.parametrize("form", FOLDED)
+def test_windows_are_not_taken_for_heads_that_are_folded_into_the_batch(
+    form: str, texts: int
+) -> None:
+    model = FoldedHeads(form).eval()
+    with torch.inference_mode(), recording(model) as recorded:
+        model(tokens_of_windows()[:texts])
+    reason = f"its weights of shape {(texts * H, H, N, N)} are not one map per head"
+    assert (list(recorded), recorded.unread) == ([], {"": reason})
+
+
 def test_one_module_per_head_is_one_layer() -> None:
     class Head(nn.Module):
         def __init__(self) -> None:
