@@ -197,6 +197,26 @@ def test_windows_whose_heads_are_not_known_are_named(model: nn.Module) -> None:
     assert (list(recorded), recorded.unread) == ([], {"": reason})
 
 
+class LearntKeys(InWindows):
+    """Its windows read as many keys of its own, in windows whose parts have to be copied."""
+
+    def __init__(self) -> None:
+        super().__init__("heads before tokens", spread=True)
+        self.read = nn.Parameter(torch.randn(1, H * N, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        read, kept = (
+            self.cut(self.qkv(part)).unflatten(-1, (3, H, D)).transpose(2, 4).unbind(3)
+            for part in (x, self.read.expand_as(x))
+        )
+        return self.out(_attend(read[0], *kept[1:]).transpose(2, 3).flatten(3))
+
+
+def test_keys_of_another_sequence_are_known_in_windows_that_are_copied() -> None:
+    (call,) = attention_calls(LearntKeys().eval(), tokens_of_windows())
+    assert (call.maps.shape, call.cross) == ((B * H, H, N, N), True)
+
+
 class FoldedHeads(InWindows):
     """Windows lie where heads do, since the heads are folded into the batch."""
 
