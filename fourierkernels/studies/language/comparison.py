@@ -202,6 +202,7 @@ class RecallComparison(LanguageComparison):
     preset: str = "recall"
 
     places: ClassVar = {}
+    keeps_runs = True  # `experiments/robustness.py` reads the networks
     table = Table(("part", "row"), "row", family=("part",), parts=("recall",))
     names = ("language_recall_networks", "language_recall")
 
