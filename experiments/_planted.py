@@ -29,6 +29,9 @@ FAST, SLOW = 3.0, 0.75  # radians per unit of u_1 and u_2
 DATA = ("aligned", "rotated", "correlated")
 SCALES = np.geomspace(0.7, 12.0, 8)
 ANGLES = np.linspace(0.0, np.pi / 2, 6, endpoint=False)  # with either order of a and b
+KINDS = ("scalar", "feature", "matrix")  # of radii
+PROJECTION, PROJECTIONS = "projection", "two projections"
+DOT_PRODUCT = "dot product"
 REFERENCE = "product, matrix"
 Errors = dict[str, float]  # by contender, over the variance of the response
 Row = dict[str, float | int | str]
@@ -103,7 +106,7 @@ def regression_errors(data: str, seed: int, *, n: int = 150) -> Errors:
         return float(np.square(found - truth).mean() / truth.var())
 
     errors, best = {}, {}
-    for kernel, kind in product((f"fourier{POWER}", "gaussian"), ("scalar", "feature", "matrix")):
+    for kernel, kind in product((f"fourier{POWER}", "gaussian"), KINDS):
         radii = list(candidates(kind))
         scores = [leave_one_out(kernel, radius, x, y) for radius in radii]
         best[kernel, kind] = radii[int(np.argmin(scores))]
@@ -144,13 +147,13 @@ class Size:
 class Layer(nn.Module):
     """One head of attention on the features themselves, with a trained radius.
 
-    Projections before it could learn the matrix: there are none but in the control that has one,
-    for queries and keys alike.
+    Projections before it could learn the matrix: there are none but in the controls that have one,
+    for queries and keys alike, or two as heads of transformers do.
     """
 
     def __init__(self, kernel: str, kind: str, dim: int) -> None:
         super().__init__()
-        shape = "scalar" if kind == "projection" else kind
+        shape = kind if kind in KINDS else "scalar"
         self.kernel = kernel
         self.options = KernelOptions(
             radius=1.0,
@@ -159,15 +162,26 @@ class Layer(nn.Module):
             learn_radius=True,
         )
         self.options.add_radius(self, 1, dim)
-        self.projection: nn.Module = nn.Identity()
-        if kind == "projection":
-            self.projection = nn.Linear(dim, dim, bias=False)
-            nn.init.eye_(self.projection.weight)
+        self.of_queries: nn.Module = nn.Identity()
+        self.of_keys: nn.Module = self.of_queries
+        if kind == PROJECTION:
+            self.of_queries = self.of_keys = _unchanging(dim)
+        elif kind == PROJECTIONS:
+            self.of_queries, self.of_keys = _unchanging(dim, bias=True), _unchanging(dim, bias=True)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Return the estimates at the queries, ``(B, 1, N, 1)``."""
-        query, key = self.projection(query), self.projection(key)
+        query, key = self.of_queries(query), self.of_keys(key)
         return attend(self.kernel, query, key, value, self.options.radius_of(self))
+
+
+def _unchanging(dim: int, *, bias: bool = False) -> nn.Linear:
+    """Return a projection that changes nothing until it is trained."""
+    layer = nn.Linear(dim, dim, bias=bias)
+    nn.init.eye_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer
 
 
 def attend(kernel: str, query: Tensor, key: Tensor, value: Tensor, radius: Tensor) -> Tensor:
@@ -175,6 +189,8 @@ def attend(kernel: str, query: Tensor, key: Tensor, value: Tensor, radius: Tenso
     if kernel == "product":
         return fourier_attention(query, key, value, radius, power=POWER)
     query, key = (x @ radius[0].mT if radius.ndim == 3 else x * radius for x in (query, key))
+    if kernel == DOT_PRODUCT:
+        return nn.functional.scaled_dot_product_attention(query, key, value, scale=1.0)
     return gaussian_attention(query, key, value, sigma=1.0)
 
 
@@ -220,11 +236,12 @@ def attention_errors(data: str, seed: int, size: Size) -> Errors:
         with torch.no_grad():
             return float((layer(*inputs) - truth).square().mean() / truth.var())
 
-    kinds = ("scalar", "feature", "matrix")
-    layers = {
-        (kernel, kind): trained(kernel, kind, data, seed, size)
-        for kernel, kind in [*product(("product", "gaussian"), kinds), ("product", "projection")]
-    }
+    contenders = [
+        *product(("product", "gaussian", DOT_PRODUCT), KINDS),
+        ("product", PROJECTION),
+        (DOT_PRODUCT, PROJECTIONS),
+    ]
+    layers = {own: trained(*own, data, seed, size) for own in contenders}
     errors = {f"{kernel}, {kind}": error(layer) for (kernel, kind), layer in layers.items()}
     learnt = layers["product", "matrix"]
     matrix = learnt.options.radius_of(learnt).detach()  # (1, D, D)
