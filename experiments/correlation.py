@@ -14,9 +14,10 @@ exact squared bias of every kernel (it is 0 for a point mass) and its variance a
 With --planted, in place of these: regression and attention where the response depends on features
 that are correlated or turned (`_planted.py`). A product of sincs and the Gaussian have one radius,
 one per feature, or a matrix, chosen by leave-one-out or by gradient descent, and so have dot
-products in attention; the Gaussian also has the product's matrix, and the product its own, turned. Errors are over the variance of the response;
-differences are from the product with a matrix, over seeds, with an interval of 95 % that is
-corrected for the contenders, and the smallest that would have shown with a power of 80 %.
+products in attention; the Gaussian also has the product's matrix, and the product its own, turned.
+Errors are over the variance of the response; differences are from the product with a matrix, over
+seeds, with an interval of 95 % that is corrected for the contenders, and the smallest that would
+have shown with a power of 80 %.
 
 Writes correlation.csv, correlation_point_mass.csv, the provenance as JSON, and a figure; or
 correlation_planted.csv and correlation_planted_runs.csv.

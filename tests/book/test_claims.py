@@ -100,7 +100,8 @@ def test_attention_with_a_projection_is_beside_the_verdict_on_correlation() -> N
     sources = " ".join(claim.numbers.values())
     for column in ("error", "difference", "low", "high"):
         assert f"contender=product, projection | {column}" in sources
-    assert claim.verdict == "not tested"
+    assert "data=aligned; contender=dot product, two projections | error" in sources
+    assert claim.verdict == "not seen"
 
 
 def test_theorems_and_tables_of_the_papers_are_listed() -> None:

@@ -50,6 +50,19 @@ def test_the_gaussian_does_not_change_with_a_turned_matrix_and_the_product_does(
         assert torch.allclose(*pair, atol=1e-5) != changes
 
 
+def test_dot_products_are_softmax_of_what_two_projections_make(study: ModuleType) -> None:
+    *inputs, _ = study.draw_contexts("correlated", study.Size(), torch.Generator().manual_seed(0))
+    query, key, value = inputs
+    layer = study.Layer(study.DOT_PRODUCT, study.PROJECTIONS, 4)
+    torch.testing.assert_close(layer(*inputs), (query @ key.mT).softmax(-1) @ value)
+    matrices = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        layer.of_queries.weight.copy_(matrices[0])
+        layer.of_keys.weight.copy_(matrices[1])
+    expected = ((query @ matrices[0].T) @ (key @ matrices[1].T).mT).softmax(-1) @ value
+    torch.testing.assert_close(layer(*inputs), expected)
+
+
 @pytest.mark.parametrize("data", ["rotated", "correlated"])
 @pytest.mark.parametrize("dim", [2, 4])
 def test_a_matrix_undoes_what_no_radius_per_feature_can(
