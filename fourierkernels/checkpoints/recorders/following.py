@@ -8,12 +8,14 @@ from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.flow import (
     CONSTANT,
+    LEARNT,
     READ,
     Fact,
     Flow,
     contracts,
     is_whole,
     place_of,
+    strides,
     tensors_in,
 )
 from fourierkernels.checkpoints.recorders.layers import embed, join
@@ -82,12 +84,24 @@ class Following(Weighing):
         weights = next((one for one in operands if self.flow.of(one).origins), None)
         if contracts(*step.args[:2]):
             self.multiply(step, *operands)
+            self._put_out(step, *operands)
         elif len(operands) > 2 and (len(computed) > 2 or weights is not None):
             self.meet(step.where, step.result, *operands, weights=weights)
         else:
             self._follow(step)
             if len(operands) == 2:
                 self._weigh(operands, step.result)
+
+    def _put_out(self, step: Step, left: Tensor, right: Tensor) -> None:
+        """Know all dimensions that a layer puts out, whose weights have heads of their own."""
+        learnt = [self.flow.of(one).level == LEARNT for one in (left, right)]
+        fact, equation = self.flow.of(step.result), step.args[0].replace(" ", "")
+        if fact.features and sum(learnt) == 1 and "->" in equation and "." not in equation:
+            *terms, made = equation.replace("->", ",").split(",")
+            weights, read = terms if learnt[0] else terms[::-1]
+            own = [k for k, name in enumerate(made) if name in weights and name not in read]
+            features = tuple(one for k in own for one in strides(step.result, k))
+            self.flow.set(step.result, replace(fact, features=features))
 
     def _distance(self, step: Step) -> None:
         """Know distances of two computed tensors, which may be scores."""

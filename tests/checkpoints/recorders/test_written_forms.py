@@ -179,16 +179,31 @@ def test_a_single_head_of_windows_is_stated_by_the_module() -> None:
 
 
 class OwnHeads(InWindows):
-    """Each head has a matrix of its own, so that no layer puts out all of them."""
+    """Each head has a matrix of its own, by a sum or one after another."""
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.qkv.weight.unflatten(0, (3, H, D))
-        q, k, v = torch.einsum("bwne,chde->cbwhnd", self.cut(x), weight)
+        weight, windows = self.qkv.weight.unflatten(0, (3, H, D)), self.cut(x)
+        if self.form == "sum":
+            q, k, v = torch.einsum("bwne,chde->cbwhnd", windows, weight)
+        else:
+            q, k, v = (torch.stack([windows @ own.T for own in part], dim=2) for part in weight)
         return self.out(_attend(q, k, v).transpose(2, 3).flatten(3))
 
 
+def test_heads_of_windows_are_known_by_the_matrices_that_a_sum_has_for_them() -> None:
+    layer, x = OwnHeads("sum").eval(), tokens_of_windows()
+    (call,) = attention_calls(layer, x)
+    weight, windows = layer.qkv.weight.unflatten(0, (3, H, D)), layer.cut(x).flatten(0, 1)
+    q, k, v = (torch.stack([windows @ own.T for own in part], dim=1) for part in weight)
+    for part, expected in ((call.queries, q), (call.keys, k), (call.values, v)):
+        torch.testing.assert_close(part, expected.detach())
+    torch.testing.assert_close(call.maps, (q @ k.mT / 2).softmax(-1).detach())
+
+
 @pytest.mark.parametrize(
-    "model", [OwnHeads(""), InWindows("heads after windows", num_heads=H + 1)], ids=["own", "other"]
+    "model",
+    [OwnHeads("stack"), InWindows("heads after windows", num_heads=H + 1)],
+    ids=["own", "other"],
 )
 def test_windows_whose_heads_are_not_known_are_named(model: nn.Module) -> None:
     with torch.inference_mode(), recording(model.eval()) as recorded:
