@@ -1,12 +1,13 @@
-"""What the study of robustness measures on one network, item by item, in arrays."""
+"""What the study of robustness measures on one language model, window by window, in arrays."""
 
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fourierkernels.diagnostics import (
     Alphabet,
@@ -18,7 +19,8 @@ from fourierkernels.diagnostics import (
     respond,
     steepest,
 )
-from fourierkernels.models import LanguageModel, VisionTransformer
+from fourierkernels.diagnostics.networks.robustness import Response, replaced_output
+from fourierkernels.models import LanguageModel
 
 SEED = 2022
 Condition = tuple[str, float]  # corruption, rate
@@ -29,14 +31,45 @@ ITERATIONS = 10  # of the power method
 Measures = dict[tuple[str, str, float], np.ndarray]  # (measure, corruption, rate) -> one per item
 
 
+@dataclass(frozen=True)
+class Reader:
+    """How windows are corrupted, and which words count.
+
+    Attributes
+    ----------
+    rates : mapping
+        Of each corruption.
+    answers : tuple of int
+        The words whose prediction counts; all of them if there are none.
+    """
+
+    rates: Mapping[str, tuple[float, ...]]
+    answers: tuple[int, ...] = ()
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """All corruptions at all their rates."""
+        return [(kind, rate) for kind, own in self.rates.items() for rate in own]
+
+    def counted(self, targets: np.ndarray) -> np.ndarray:
+        """Return which targets count."""
+        return np.isin(targets, self.answers) if self.answers else np.ones(len(targets), bool)
+
+
 def drawn(kind: str, item: int) -> np.random.Generator:
     """Return the generator of an item: the same for all networks and rates."""
     return np.random.default_rng([SEED, item, zlib.crc32(kind.encode())])
 
 
-def conditions(rates: Mapping[str, tuple[float, ...]]) -> list[Condition]:
-    """Return all corruptions at all their rates."""
-    return [(kind, rate) for kind, own in rates.items() for rate in own]
+def measures(model: LanguageModel, windows: Tensor, reader: Reader) -> Measures:
+    """Return what a language model does with windows ``(w, n)``, of which it reads n - 1 words.
+
+    Targets are always the words that follow in the clean text; those after deleted words, and the
+    clean loss beside them, are left out.
+    """
+    model.eval()
+    items = [_Window(model, i, window, reader).measures() for i, window in enumerate(windows)]
+    return gathered(items)
 
 
 def gathered(items: list[dict[tuple[str, str, float], float]]) -> Measures:
@@ -44,100 +77,78 @@ def gathered(items: list[dict[tuple[str, str, float], float]]) -> Measures:
     return {key: np.array([own[key] for own in items]) for key in items[0]}
 
 
-def vision_measures(
-    model: VisionTransformer, images: Tensor, labels: Tensor, rates: Mapping[str, Any]
-) -> Measures:
-    """Return what an image classifier does with clean and corrupted images ``(n, C, h, w)``."""
-    model.eval()
-    items = zip(images, labels.tolist(), strict=True)
-    return gathered([_image(model, i, x[None], y, rates) for i, (x, y) in enumerate(items)])
+class _Window:
+    """One window, read by one network."""
 
+    def __init__(self, model: LanguageModel, item: int, window: Tensor, reader: Reader) -> None:
+        self.model, self.item, self.reader = model, item, reader
+        self.tokens, self.targets = window[:-1], window[1:]
+        self.counts = reader.counted(self.targets.numpy())
+        self.clean = self.respond(self.tokens)
+        self.loss = _losses(self.clean.output, self.targets.numpy())
 
-def _image(
-    model: VisionTransformer, item: int, image: Tensor, label: int, rates: Mapping[str, Any]
-) -> dict[tuple[str, str, float], float]:
-    target = torch.tensor([label])
+    def respond(self, tokens: Tensor, change: Callable[[Tensor], Tensor] | None = None) -> Response:
+        """Return the answer to tokens, whose embeddings may be changed."""
+        at = {} if change is None else {"at": self.model.embedding, "change": change}
+        return respond(self.model, tokens[None], run=self.model.log_probabilities, **at)
 
-    def log_p(x: Tensor) -> Tensor:
-        return torch.log_softmax(model(x), dim=-1)
+    def measures(self) -> dict[tuple[str, str, float], float]:
+        """Return all measures of all conditions."""
+        every = np.arange(len(self.tokens))
+        found = self._scores(CLEAN, self.clean.output, every)
+        found["cosine", *CLEAN] = mean_cosine(self.model.states(self.tokens[None])[0])
+        for kind, rate in self.reader.conditions:
+            after, places = self._corrupted(kind, rate)
+            found |= self._scores((kind, rate), after.output, places)
+            counted = places[self.counts[places]]
+            rise = _losses(after.output, self.targets.numpy()[places]) - self.loss[places]
+            maps = head_changes(self.clean.maps, after.maps, places=places)
+            moved = output_changes(self.clean.output[counted], _at(after.output, places, counted))
+            found["loss rise", kind, rate] = float(rise[self.counts[places]].mean())
+            found["maps", kind, rate] = float(maps.mean())
+            found["output", kind, rate] = float(moved.mean())
+        return found
 
-    def loss(x: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(model(x), target)
-
-    clean = respond(model, image, run=log_p)
-    found = _scores(clean.output, label, CLEAN)
-    for kind, rate in conditions(rates):
-        if kind == STEEPEST:
-            moved = steepest(loss, image, rate)
-        else:
-            noisy = corrupt(image.numpy(), kind=kind, rate=rate, rng=drawn(kind, item)).values
-            moved = torch.from_numpy(noisy).to(image.dtype)
-        after = respond(model, moved, run=log_p)
-        found |= _scores(after.output, label, (kind, rate))
-        found["loss rise", kind, rate] = float(clean.output[label] - after.output[label])
-        found["maps", kind, rate] = float(head_changes(clean.maps, after.maps).mean())
-        found["output", kind, rate] = float(output_changes(clean.output, after.output))
-    return found
-
-
-def _scores(
-    log_p: np.ndarray, label: int, condition: Condition
-) -> dict[tuple[str, str, float], float]:
-    return {
-        ("accuracy", *condition): 100.0 * (int(log_p.argmax()) == label),
-        ("loss", *condition): -float(log_p[label]),
-    }
-
-
-def language_measures(
-    model: LanguageModel, windows: Tensor, rates: Mapping[str, Any], *, words: int
-) -> Measures:
-    """Return what a language model does with windows ``(w, n)``, of which it reads n - 1 words.
-
-    Targets are always the words that follow in the clean text; those after deleted words, and the
-    clean loss beside them, are left out.
-    """
-    model.eval()
-    alphabet = Alphabet(words, BLANK)
-    return gathered([_window(model, i, w, rates, alphabet) for i, w in enumerate(windows)])
-
-
-def _window(
-    model: LanguageModel, item: int, window: Tensor, rates: Mapping[str, Any], alphabet: Alphabet
-) -> dict[tuple[str, str, float], float]:
-    tokens, targets = window[:-1], window[1:].numpy()
-    given: dict[str, Any] = {"run": model.log_probabilities}
-    clean = respond(model, tokens[None], **given)
-    own = _losses(clean.output, targets)
-    found = {("loss", *CLEAN): float(own.mean())}
-    for kind, rate in conditions(rates):
-        places = np.arange(len(tokens))
-        if kind == "noise":
-            noise = _noise(kind, rate, item)
-            after = respond(model, tokens[None], at=model.embedding, change=noise, **given)
-        else:
-            options: dict[str, Any] = {"kind": kind, "rate": rate, "alphabet": alphabet}
-            changed = corrupt(tokens.numpy(), rng=drawn(kind, item), **options)
-            places = changed.places
-            after = respond(model, torch.from_numpy(changed.values)[None], **given)
-        losses = _losses(after.output, targets[places])
-        maps = head_changes(clean.maps, after.maps, places=places)
-        output = output_changes(clean.output[places], after.output)
-        found |= {
-            ("loss", kind, rate): float(losses.mean()),
-            ("loss rise", kind, rate): float((losses - own[places]).mean()),
-            ("maps", kind, rate): float(maps.mean()),
-            ("output", kind, rate): float(output.mean()),
+    def _scores(
+        self, condition: Condition, output: np.ndarray, places: np.ndarray
+    ) -> dict[tuple[str, str, float], float]:
+        targets, counts = self.targets.numpy()[places], self.counts[places]
+        hits = output.argmax(axis=-1) == targets
+        return {
+            ("loss", *condition): float(_losses(output, targets)[counts].mean()),
+            ("accuracy", *condition): 100.0 * float(hits[counts].mean()),
         }
-    return found
 
+    def _corrupted(self, kind: str, rate: float) -> tuple[Response, np.ndarray]:
+        """Return the answer to a corrupted window, and the places of the words that are left."""
+        every = np.arange(len(self.tokens))
+        if kind == STEEPEST:
+            embedded = self.model.embedding(self.tokens[None])
+            moved = steepest(self._loss_from, embedded, rate).detach()
+            return self.respond(self.tokens, lambda _: moved), every
+        if kind == "noise":
+            return self.respond(self.tokens, lambda x: self._noisy(x, rate)), every
+        options: dict[str, Any] = {"alphabet": Alphabet(self.model.config.vocabulary, BLANK)}
+        changed = corrupt(
+            self.tokens.numpy(), kind=kind, rate=rate, rng=drawn(kind, self.item), **options
+        )
+        return self.respond(torch.from_numpy(changed.values)), changed.places
 
-def _noise(kind: str, rate: float, item: int) -> Callable[[Tensor], Tensor]:
-    def change(embedded: Tensor) -> Tensor:
-        noisy = corrupt(embedded.numpy(), kind=kind, rate=rate, rng=drawn(kind, item)).values
+    def _loss_from(self, embedded: Tensor) -> Tensor:
+        with replaced_output(self.model.embedding, lambda _: embedded):
+            losses = self.model(self.tokens[None], self.targets[None])[0]
+        return losses[torch.from_numpy(self.counts)].mean()
+
+    def _noisy(self, embedded: Tensor, rate: float) -> Tensor:
+        rng = drawn("noise", self.item)
+        noisy = corrupt(embedded.numpy(), kind="noise", rate=rate, rng=rng).values
         return torch.from_numpy(noisy).to(embedded.dtype)
 
-    return change
+
+def _at(output: np.ndarray, places: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the rows of an output, which has those at `places`, at some of them."""
+    rows: np.ndarray = output[np.searchsorted(places, wanted)]
+    return rows
 
 
 def _losses(log_p: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -145,18 +156,18 @@ def _losses(log_p: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return found
 
 
-def vision_lipschitz(model: VisionTransformer, images: Tensor) -> Measures:
-    """Return local Lipschitz estimates, pixels to logits, and of each layer of attention."""
-    model.eval()
-    return gathered(
-        [
-            _lipschitz(model, image[None], network_lipschitz(model, image[None], **_POWER))
-            for image in images
-        ]
-    )
+def mean_cosine(states: Tensor) -> float:
+    """Return the mean cosine of different rows ``(n, E)``; 0 of directions drawn evenly.
+
+    >>> round(mean_cosine(torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])), 3)
+    0.471
+    """
+    rows = torch.nn.functional.normalize(states.detach().double(), dim=-1)
+    n = len(rows)
+    return float((rows.sum(dim=0).square().sum() - n) / (n * (n - 1)))
 
 
-def language_lipschitz(model: LanguageModel, windows: Tensor) -> Measures:
+def lipschitz(model: LanguageModel, windows: Tensor) -> Measures:
     """Return local Lipschitz estimates, embeddings to log-probabilities, and of each layer.
 
     The first is multiplied by the norm of the embeddings: it is per relative change of these, since
@@ -165,21 +176,13 @@ def language_lipschitz(model: LanguageModel, windows: Tensor) -> Measures:
     model.eval()
     items = []
     for window in windows:
-        options: dict[str, Any] = {"at": model.embedding, **_POWER}
+        options: dict[str, Any] = {"at": model.embedding, "iterations": ITERATIONS}
         found = network_lipschitz(model.log_probabilities, window[None], **options)
         with torch.no_grad():
             size = float(model.embedding(window[None]).norm())
-        items.append(_lipschitz(model, window[None], size * found, window[None]))
+        layers = layer_lipschitz(model, window[None], window[None], iterations=ITERATIONS)
+        items.append(
+            {("Lipschitz, network", *CLEAN): size * found}
+            | {(f"Lipschitz, layer {i}", *CLEAN): own.value for i, own in enumerate(layers, 1)}
+        )
     return gathered(items)
-
-
-_POWER: dict[str, Any] = {"iterations": ITERATIONS}
-
-
-def _lipschitz(
-    model: nn.Module, inputs: Tensor, network: float, *further: Tensor
-) -> dict[tuple[str, str, float], float]:
-    layers = layer_lipschitz(model, inputs, *further, **_POWER)
-    return {("Lipschitz, network", *CLEAN): network} | {
-        (f"Lipschitz, layer {i}", *CLEAN): own.value for i, own in enumerate(layers, start=1)
-    }

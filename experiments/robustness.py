@@ -1,29 +1,28 @@
 """How softmax, Gaussian and Fourier networks answer to corrupted inputs: is any more robust.
 
-    python experiments/robustness.py [--output FOLDER] [--quick]
+    python experiments/robustness.py FOLDER [--output FOLDER] [--quick]
 
 [nguyen2022fourierformer]_ (remark 1) prefers kernels of the distance to dot products because they
 are Lipschitz, and a Lipschitz network is robust. Both ends of that argument, on trained networks:
 
-digits     Image classifiers (preset "digits") with softmax, Gaussian and Fourier attention (l = 4).
-           Each kernel gets the same two trials, starts of equal sharpness (contenders.py of
-           fourierkernels/studies/engine), the better by validation is trained from five seeds.
-           Pixels of the test images get noise, are set to the mean, or move along the gradient of
-           the loss of the network itself.
+recall     Language models that find what is asked, which no control does: those of FOLDER, the
+           output of `fourierkernels reproduce language-recall`, with 24 seeds for each kernel.
+           They read lines of its test text in pairs; what counts is their answers.
 language   The committed twins of language_heads.py, one network each, on their 16 windows of test
-           text. Embeddings get noise; words are replaced, blanked by <unk>, or left out. The loss
-           is that of predicting the words of the clean text.
+           text; all words count.
 
-Measured are loss and accuracy, their change, the weight of the heads and the probability of the
-predictions that move (total variation), and local Lipschitz estimates: largest singular values of
-Jacobians at the inputs themselves, from pixels (embeddings) to logits (log-probabilities) and of
-each layer of attention alone. Those are lower bounds of Lipschitz constants. For language the first
-is multiplied by the norm of the embeddings. All networks get the same draws, and those at larger
-rates contain those at smaller ones.
+Embeddings get noise, or move along the gradient of the loss of the network itself; words are
+replaced, blanked by <unk>, or left out. Losses are of the words of the clean text. Measured are
+loss and accuracy, their change, the weight of the heads and the probability of the predictions that
+move (total variation), the mean cosine of the last states of different words, and local Lipschitz
+estimates: largest singular values of Jacobians at the inputs themselves, from embeddings to
+log-probabilities and of each layer of attention alone. Those are lower bounds of Lipschitz
+constants; the first is multiplied by the norm of the embeddings. All networks get the same draws,
+and those at larger rates contain those at smaller ones.
 
-Differences from softmax are paired, with percentile intervals of a bootstrap over images and seeds,
-drawn independently, or over windows; their level is corrected (Bonferroni) for the differences of a
-part in the same measure.
+Differences from softmax are paired; their t intervals are over seeds and windows, or windows alone
+of the twins, and corrected (Bonferroni) for the differences of a part in the same measure. Beside
+each is the smallest true difference that would have shown with a power of 80 %.
 
 Writes, each CSV with its provenance as JSON:
 robustness            one row per part, kernel, measure, corruption and rate;
@@ -32,6 +31,7 @@ robustness_networks   one row per network: how it was trained, and how good it i
 
 import argparse
 import json
+import math
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -41,177 +41,144 @@ from typing import Any
 
 import numpy as np
 import torch
-from _robustness import (
-    ITERATIONS,
-    SEED,
-    STEEPEST,
-    Measures,
-    language_lipschitz,
-    language_measures,
-    vision_lipschitz,
-    vision_measures,
-)
+from _robustness import ITERATIONS, SEED, STEEPEST, Measures, Reader, lipschitz, measures
 
 from fourierkernels.foundation.provenance import write_study
+from fourierkernels.foundation.run_folder import BEST
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import LanguageModel, load_model
-from fourierkernels.studies import setup
-from fourierkernels.studies.engine.comparison_table import same_columns
-from fourierkernels.studies.engine.contenders import (
-    Contender,
-    Tuning,
-    kernel_contenders,
-    learned_radii,
-)
-from fourierkernels.studies.engine.trained import trained
-from fourierkernels.studies.images.batches import read_batch
-from fourierkernels.studies.registry import choose_preset, choose_study
+from fourierkernels.studies.engine.contenders import learned_radii
+from fourierkernels.studies.engine.power import smallest_gain, widest_reach
+from fourierkernels.studies.engine.run_setup import load_setup
+from fourierkernels.studies.language.comparison import VECTOR_RADIUS, RecallComparison
+from fourierkernels.studies.texts.recall_text import VALUES, recall_lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments/results"
-PACKAGES = ("torch", "transformers", "accelerate", "safetensors", "pillow")
-KERNELS = ("softmax", "gaussian", "l = 4")
+PACKAGES = ("torch", "safetensors")
+MIXERS = {"softmax": "softmax", "gaussian": "gaussian", "fourier": "l = 4"}  # of the recall text
 TWINS = {"softmax": "language_softmax", "l = 4": "language_fourier"}
-DRAWS, LEVEL = 9_999, 0.95
-SIDE = 8
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Settings:
     """Budget; the same for all kernels."""
 
-    steps: int = 300
-    sharpness: tuple[float, ...] = (1.0, 16 / 3)  # R = 1 at l = 4 and 16 features
-    trial_seed: int = 2022
-    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
-    images: int = 179
-    at_images: int = 20  # of which Jacobians are taken
+    pairs: int = 64  # of lines of the recall text
     windows: int = 16
     length: int = 256
-    at_words: int = 64  # of which Jacobians are taken
-    pixels: tuple[tuple[str, tuple[float, ...]], ...] = (
+    at_pairs: int = 8  # of which Jacobians are taken
+    at_words: int = 64
+    rates: tuple[tuple[str, tuple[float, ...]], ...] = (
         ("noise", (0.25, 0.5, 1.0)),
-        ("zeroed", (0.1, 0.2, 0.4)),
         (STEEPEST, (0.05, 0.1, 0.2)),
-    )
-    words: tuple[tuple[str, tuple[float, ...]], ...] = (
-        ("noise", (0.25, 0.5, 1.0)),
         ("replaced", (0.05, 0.1, 0.2)),
         ("blanked", (0.05, 0.1, 0.2)),
         ("deleted", (0.05, 0.1, 0.2)),
     )
 
 
-QUICK = Settings(
-    steps=4,
-    sharpness=(1.0,),
-    seeds=(1, 2),
-    images=4,
-    at_images=1,
-    windows=2,
-    length=16,
-    at_words=6,
-    pixels=(("noise", (0.5,)), (STEEPEST, (0.1,))),
-    words=(("noise", (0.5,)), ("deleted", (0.2,))),
-)
+QUICK = Settings(2, 2, 16, 2, 6, (("noise", (0.5,)), (STEEPEST, (0.1,)), ("deleted", (0.2,))))
 
 
-def train_classifier(
-    kernel: Contender, sharpness: float, seed: int, steps: int
-) -> tuple[Any, dict[str, Any]]:
-    """Train a classifier of digits; return it and its row of the table."""
-    every = max(steps // 3, 1)
-    run = setup(
-        "images",
-        mixer=kernel.mixer,
-        mixer_options=kernel.options_at(Tuning(sharpness=sharpness)),
-        steps=steps,
-        warmup=steps // 10,
-        evaluate_every=every,
-        save_every=every,
-        log_every=steps,
-        seed=seed,
+def kernel_of(mixer: str, options: dict[str, Any]) -> str:
+    """Return the name of a kernel of the recall text; empty for a control."""
+    return VECTOR_RADIUS if "radius_shape" in options else MIXERS.get(mixer, "")
+
+
+def recall_runs(folder: Path, comparison: RecallComparison) -> dict[str, dict[int, Path]]:
+    """Return the folders of networks by kernel and seed, in the order of the comparison.
+
+    Raises
+    ------
+    ValueError
+        If a kernel lacks a seed that another one has, or there are none.
+    """
+    found: dict[str, dict[int, Path]] = {}
+    for run in sorted((folder / "runs").glob("*")) if (folder / "runs").is_dir() else ():
+        setup, _ = load_setup(run)
+        kernel, recipe = kernel_of(setup.mixer, dict(setup.mixer_options)), setup.recipe
+        if kernel and recipe.seed in comparison.seeds and recipe.steps == comparison.steps:
+            found.setdefault(kernel, {})[recipe.seed] = run
+    whole = {kernel: dict(sorted(runs.items())) for kernel, runs in sorted(found.items())}
+    seeds = [list(runs) for runs in whole.values()]
+    if "softmax" not in whole or any(own != seeds[0] for own in seeds):
+        said = {kernel: list(runs) for kernel, runs in whole.items()} or "none"
+        raise ValueError(
+            f"folder must have the networks of reproduce language-recall, of every kernel from the "
+            f"same seeds, got {said} in {folder}"
+        )
+    return {"softmax": whole.pop("softmax"), **whole}
+
+
+def recall_windows(run: Path, count: int) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """Return pairs of lines as ids, ``(count, n)``, and the ids of answers."""
+    words = (run / "vocabulary.txt").read_text(encoding="utf-8").split()
+    ids = {word: place for place, word in enumerate(words)}
+    lines = recall_lines("test")
+    pairs = [[word for _ in range(2) for word in (*next(lines), "<eos>")] for _ in range(count)]
+    return torch.tensor([[ids[word] for word in pair] for pair in pairs]), tuple(
+        ids[str(value)] for value in range(VALUES)
     )
-    with trained(run) as result:
-        return result.model(), {
-            "part": "digits",
-            "kernel": kernel.name,
-            "sharpness": sharpness,
-            "seed": seed,
-            "steps": steps,
-            "radii": result.radii,
-            "seconds": result.seconds,
-            **{
-                f"{row.split} {row.metric}": row.value
-                for row in result.measured
-                if row.metric in ("top-1", "cross-entropy")
-            },
-        }
 
 
-def digits(settings: Settings) -> tuple[dict[str, Measures], list[dict[str, Any]]]:
-    """Return measures of each kernel, ``(seeds, images)``, and one row per network."""
-    rows, measures = [], {}
-    images, labels = test_images(settings.images)
-    for kernel in kernel_contenders(KERNELS, names_sign=False):
-        tried = [
-            train_classifier(kernel, s, settings.trial_seed, settings.steps)[1]
-            for s in settings.sharpness
-        ]
-        best = min(tried, key=lambda row: row["valid cross-entropy"])["sharpness"]
-        found = []
-        for seed in settings.seeds:
-            model, row = train_classifier(kernel, best, seed, settings.steps)
-            rows.append({"purpose": "compared", **row})
-            found.append(vision_measures(model, images, labels, dict(settings.pixels)))
-            found[-1] |= vision_lipschitz(model, images[: settings.at_images])
-            print(kernel.name, best, seed, row["test top-1"], flush=True)
-        rows += [{"purpose": "trial", **row} for row in tried]
-        measures[kernel.name] = {key: np.stack([own[key] for own in found]) for key in found[0]}
-    return measures, rows
+def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> Any:
+    """Return measures of each kernel, ``(seeds, pairs)``, and one row per network."""
+    found: dict[str, list[Measures]] = {}
+    rows: list[Row] = []
+    for kernel, runs in recall_runs(folder, comparison).items():
+        for seed, run in runs.items():
+            windows, answers = recall_windows(run, settings.pairs)
+            reader = Reader(dict(settings.rates), answers)
+            own, row = measured(run / BEST, reader, windows, windows[: settings.at_pairs])
+            found.setdefault(kernel, []).append(own)
+            rows.append({"part": "recall", "kernel": kernel, "seed": seed, **row})
+            print(rows[-1], flush=True)
+    joined = {
+        kernel: {key: np.stack([each[key] for each in own]) for key in own[0]}
+        for kernel, own in found.items()
+    }
+    return joined, rows
 
 
-def test_images(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the first of the test images of scikit-learn's digits, and their classes."""
-    study = choose_study("images")
-    data = study.read(choose_preset(study, "digits"), None)
-    batch = read_batch(data, "test", list(range(min(count, data.counts["test"]))), SIDE)
-    return batch["images"], batch["labels"]
-
-
-def language(settings: Settings) -> tuple[dict[str, Measures], list[dict[str, Any]]]:
+def language(settings: Settings) -> tuple[dict[str, Measures], list[Row]]:
     """Return measures of each twin, ``(1, windows)``, and one row per network."""
     lines = (RESULTS / "language_heads_test.txt").read_text(encoding="utf-8").splitlines()
     ids = [[int(word) for word in line.split()] for line in lines[: settings.windows]]
     windows = torch.tensor(ids)[:, : settings.length]
-    measures, rows = {}, []
+    found, rows = {}, []
     for kernel, name in TWINS.items():
-        begun = time.process_time()
-        model = load_model(RESULTS / name / "model.safetensors").float()
-        if not isinstance(model, LanguageModel):
-            raise TypeError(f"{name} must be a language model, got {type(model).__name__}")
-        words = model.config.vocabulary
-        found = language_measures(model, windows, dict(settings.words), words=words)
-        found |= language_lipschitz(model, windows[:, : settings.at_words])
-        measures[kernel] = {key: values[None] for key, values in found.items()}
-        rows.append(
-            {
-                "part": "language",
-                "kernel": kernel,
-                "file": name,
-                "radii": learned_radii(model),
-                "seconds": round(time.process_time() - begun, 1),
-                "test cross-entropy": float(found["loss", "none", 0.0].mean()),
-            }
-        )
+        file = RESULTS / name / "model.safetensors"
+        reader = Reader(dict(settings.rates))
+        own, row = measured(file, reader, windows, windows[:, : settings.at_words])
+        found[kernel] = {key: values[None] for key, values in own.items()}
+        rows.append({"part": "language", "kernel": kernel, "seed": "", **row})
         print(rows[-1], flush=True)
-    return measures, rows
+    return found, rows
 
 
-def table(part: str, measures: dict[str, Measures]) -> list[dict[str, Any]]:
+def measured(
+    file: Path, reader: Reader, windows: torch.Tensor, short: torch.Tensor
+) -> tuple[Measures, Row]:
+    """Return what one network does with windows, Jacobians at shorter ones, and its row."""
+    begun = time.process_time()
+    model = load_model(file).float()
+    if not isinstance(model, LanguageModel):
+        raise TypeError(f"{file} must be a language model, got {type(model).__name__}")
+    found = measures(model, windows, reader) | lipschitz(model, short)
+    return found, {
+        "radii": learned_radii(model),
+        "seconds": round(time.process_time() - begun, 1),
+        "loss": float(found["loss", "none", 0.0].mean()),
+        "accuracy": float(found["accuracy", "none", 0.0].mean()),
+    }
+
+
+def table(part: str, found: dict[str, Measures]) -> list[Row]:
     """Return one row per kernel, measure, corruption and rate of a part."""
-    first, *others = measures
-    keys = list(measures[first])
+    first, *others = found
+    keys = list(found[first])
     comparisons = Counter(key[0].split(", layer")[0] for key in keys for _ in others)
     return [
         {
@@ -223,58 +190,43 @@ def table(part: str, measures: dict[str, Measures]) -> list[dict[str, Any]]:
             "seeds": own[key].shape[0],
             "items": own[key].shape[1],
             "value": float(own[key].mean()),
-            **difference(own[key], measures[first][key], comparisons[key[0].split(", layer")[0]]),
+            **difference(own[key], found[first][key], comparisons[key[0].split(", layer")[0]]),
         }
-        for key, (kernel, own) in product(keys, measures.items())
+        for key, (kernel, own) in product(keys, found.items())
     ]
 
 
-def difference(own: np.ndarray, less: np.ndarray, comparisons: int) -> dict[str, float | int]:
-    """Return the mean of own - less ``(seeds, items)`` and its interval by the bootstrap.
-
-    Seeds and items are drawn with replacement, independently of each other, the same for both.
-    """
+def difference(own: np.ndarray, less: np.ndarray, comparisons: int) -> Row:
+    """Return the mean of own - less ``(seeds, items)``, its interval, and what would have shown."""
     gaps = own - less
-    rng = np.random.default_rng(SEED)
-    seeds, items = (
-        rng.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count
-        for count in gaps.shape
-    )
-    means = np.einsum("bs,si,bi->b", seeds, gaps, items, optimize=True)
-    tail = (1 - LEVEL) / 2 / comparisons
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return {
-        "difference": float(gaps.mean()),
-        "low": float(low),
-        "high": float(high),
-        "comparisons": comparisons,
-    }
+    over = [gaps.mean(axis=1), gaps.mean(axis=0)] if len(gaps) > 1 else [gaps[0]]
+    deviations = [float(values.std(ddof=1)) for values in over]
+    sizes = [len(values) for values in over]
+    errors = [d / math.sqrt(n) for d, n in zip(deviations, sizes, strict=True)] + [0.0]
+    reach = widest_reach(errors[0], errors[1], sizes[0], comparisons)
+    least = smallest_gain(deviations[0], sizes[0], comparisons=comparisons, of_items=errors[1])
+    mean = float(gaps.mean())
+    ends = {"difference": mean, "low": mean - reach, "high": mean + reach}
+    return {**ends, "smallest": least, "comparisons": comparisons}
 
 
 @one_thread()
 def main() -> None:
-    """Train the classifiers, measure all networks and write the tables."""
+    """Measure all networks and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="output of reproduce language-recall")
     parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--quick", action="store_true", help="four updates, two windows of text")
+    parser.add_argument("--quick", action="store_true", help="two windows; networks of --quick")
     options = parser.parse_args()
+    comparison = RecallComparison()
     settings = QUICK if options.quick else Settings()
-    rows: list[dict[str, Any]] = []
-    networks: list[dict[str, Any]] = []
-    for part, measure in (("digits", digits), ("language", language)):
-        found, own = measure(settings)
-        rows += table(part, found)
-        networks += own
-    config = {
-        **asdict(settings),
-        "iterations": ITERATIONS,
-        "draws": DRAWS,
-        "level": LEVEL,
-        "seed": SEED,
-        "threads": 1,
-    }
-    written = {"robustness": rows, "robustness_networks": same_columns(networks)}
-    for name, lines in written.items():
+    if options.quick:
+        comparison = comparison.quick(options.output)
+    parts = {"recall": recall(options.folder, settings, comparison), "language": language(settings)}
+    rows = [row for part, (found, _) in parts.items() for row in table(part, found)]
+    networks = [row for _, own in parts.values() for row in own]
+    config = {**asdict(settings), "iterations": ITERATIONS, "seed": SEED, "threads": 1}
+    for name, lines in {"robustness": rows, "robustness_networks": networks}.items():
         write_study(options.output, name, lines, config, source=Path(__file__), packages=PACKAGES)
     print(json.dumps(rows[-1]))
 

@@ -1,14 +1,24 @@
 """The study of robustness gives all networks the same draws, and compares them in pairs."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import t as student
+from scipy.stats import ttest_1samp
 from study_modules import RESULTS, read_rows, study_module
 
-from fourierkernels.models import load_model
+from fourierkernels.diagnostics import Alphabet, corrupt
+from fourierkernels.models import LanguageConfig, LanguageModel, load_model
+from fourierkernels.studies import setup
+from fourierkernels.studies.engine.run_setup import save_setup
+
+STEEPEST = "steepest"
+SMALL = {"vocabulary": 12, "dim": 16, "layers": 1, "heads": 2, "hidden": 32, "length": 32}
 
 
 @pytest.fixture(scope="module")
@@ -23,34 +33,40 @@ def published() -> dict[tuple[str, ...], dict[str, str]]:
 
 
 def test_draws_follow_from_the_item_and_the_corruption(study: ModuleType) -> None:
-    measuring = study.vision_measures.__globals__["drawn"]
+    measuring = study.measures.__globals__["drawn"]
     first, again, other, next_one = (
         measuring(kind, item).random()
-        for kind, item in (("noise", 3), ("noise", 3), ("zeroed", 3), ("noise", 4))
+        for kind, item in (("noise", 3), ("noise", 3), ("deleted", 3), ("noise", 4))
     )
     assert first == again
     assert len({first, other, next_one}) == 3
 
 
 def test_interval_is_over_seeds_and_items(study: ModuleType) -> None:
-    """With effects of seeds alone it is as wide as theirs, however many items there are."""
+    """With effects of seeds alone it is the t interval of these, however many items there are."""
     rng = np.random.default_rng(0)
-    shared = 100 * rng.normal(size=(40, 400))
-    for sizes in ((40, 1), (1, 400)):
+    shared = 100 * rng.normal(size=(12, 30))
+    for sizes in ((12, 1), (1, 30)):
         effects = rng.normal(size=sizes)
         found = study.difference(shared + effects, shared, 1)
         assert found["difference"] == pytest.approx(effects.mean())
-        width = 2 * 1.96 * effects.std() / np.sqrt(effects.size)
-        assert found["high"] - found["low"] == pytest.approx(width, rel=0.1)
+        width = effects.std(ddof=1) / np.sqrt(effects.size)
+        width *= student.ppf(0.975, 11) if sizes[0] > 1 else 1.96
+        assert (found["high"] - found["low"]) / 2 == pytest.approx(width, rel=1e-4)
     whole, corrected = (study.difference(shared + effects, shared, k) for k in (1, 20))
     assert corrected["low"] < whole["low"] < whole["high"] < corrected["high"]
+    one = study.difference(effects, np.zeros(effects.shape), 1)  # one network: over windows alone
+    expected = ttest_1samp(effects[0], 0.0).confidence_interval(0.95)
+    assert (one["low"], one["high"]) == pytest.approx((expected.low, expected.high))
+    assert one["smallest"] > (one["high"] - one["low"]) / 2
 
 
 def test_first_kernel_is_what_the_others_are_compared_with(study: ModuleType) -> None:
     rng = np.random.default_rng(0)
     keys = [("loss", "none", 0.0), ("loss", "noise", 0.5), ("Lipschitz, layer 1", "none", 0.0)]
-    measures = {k: {key: rng.normal(size=(2, 5)) for key in keys} for k in study.KERNELS}
-    rows = study.table("digits", measures)
+    kernels = ("softmax", "gaussian", "l = 4")
+    measures = {k: {key: rng.normal(size=(2, 5)) for key in keys} for k in kernels}
+    rows = study.table("recall", measures)
     assert len(rows) == 9
     for row in rows:
         own = measures[row["kernel"]][row["measure"], row["corruption"], row["rate"]]
@@ -60,29 +76,60 @@ def test_first_kernel_is_what_the_others_are_compared_with(study: ModuleType) ->
         assert row["comparisons"] == (4 if row["measure"] == "loss" else 2)
 
 
-def test_each_kernel_gets_the_same_trials_and_seeds() -> None:
-    rows = [row for row in read_rows("robustness_networks") if row["part"] == "digits"]
-    given = {
-        kernel: {
-            purpose: sorted(
-                (row["steps"], row["seed"], "" if purpose == "compared" else row["sharpness"])
-                for row in rows
-                if (row["kernel"], row["purpose"]) == (kernel, purpose)
-            )
-            for purpose in ("trial", "compared")
-        }
-        for kernel in ("softmax", "gaussian", "l = 4")
-    }
-    assert given["softmax"] == given["gaussian"] == given["l = 4"]
-    assert len(given["softmax"]["compared"]) == 5
-    for kernel in given:
-        own = [row for row in rows if row["kernel"] == kernel]
-        tried = {r["sharpness"]: float(r["valid cross-entropy"]) for r in own if is_trial(r)}
-        assert {r["sharpness"] for r in own if not is_trial(r)} == {min(tried, key=tried.get)}
+def small_model() -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(LanguageConfig(**SMALL)).eval()
 
 
-def is_trial(row: dict[str, str]) -> bool:
-    return row["purpose"] == "trial"
+def test_answers_alone_count(study: ModuleType) -> None:
+    model, answers = small_model(), (2, 3)
+    windows = torch.tensor([[6, 7, 8, 2, 9, 3, 0], [7, 6, 9, 3, 8, 2, 0]])
+    found = study.measures(
+        model, windows, study.Reader({STEEPEST: (0.3,), "noise": (0.3,)}, answers)
+    )
+    with torch.no_grad():
+        log_p = model.log_probabilities(windows[:, :-1])
+    right = log_p.gather(-1, windows[:, 1:, None])[..., 0]
+    counts = torch.isin(windows[:, 1:], torch.tensor(answers))
+    expected = [-float(own[at].mean()) for own, at in zip(right, counts, strict=True)]
+    assert found["loss", "none", 0.0] == pytest.approx(expected, rel=1e-5)
+    hits = log_p.argmax(-1) == windows[:, 1:]
+    shares = [100 * float(own[at].float().mean()) for own, at in zip(hits, counts, strict=True)]
+    assert found["accuracy", "none", 0.0].tolist() == shares
+    worst, noisy = (found["loss rise", kind, 0.3] for kind in (STEEPEST, "noise"))
+    assert (worst > np.abs(noisy)).all()  # of one size, that along the gradient raises it most
+    gaps = [found["loss", k, 0.3] - found["loss", "none", 0.0] for k in (STEEPEST, "noise")]
+    assert np.stack([worst, noisy]) == pytest.approx(np.stack(gaps), abs=1e-6)
+
+
+def test_words_that_are_left_keep_their_targets(study: ModuleType) -> None:
+    model, windows = small_model(), torch.arange(2, 26)[None] % 12
+    found = study.measures(model, windows, study.Reader({"deleted": (0.2,)}))
+    drawn = study.measures.__globals__["drawn"]("deleted", 0)
+    tokens = windows[0, :-1].numpy()
+    left = corrupt(tokens, kind="deleted", rate=0.2, rng=drawn, alphabet=Alphabet(12, 1))
+    assert 0 < len(left.places) < len(tokens)
+    with torch.no_grad():
+        log_p = model.log_probabilities(torch.from_numpy(left.values)[None])[0]
+    loss = -log_p[torch.arange(len(log_p)), windows[0, 1:][left.places]].mean()
+    assert found["loss", "deleted", 0.2] == pytest.approx([float(loss)], rel=1e-5)
+
+
+def test_networks_of_the_recall_text_are_whole(study: ModuleType, tmp_path: Path) -> None:
+    comparison = study.RecallComparison().quick(tmp_path)
+    with pytest.raises(ValueError, match=r"folder must have the networks of .*, got none in"):
+        study.recall_runs(tmp_path, comparison)
+    for mixer, seed in (("softmax", 1), ("softmax", 2), ("none", 1), ("gaussian", 1)):
+        run = tmp_path / "runs" / f"{mixer}-{seed}"
+        run.mkdir(parents=True)
+        steps = comparison.steps
+        save_setup(run, setup("language", preset="mini", mixer=mixer, seed=seed, steps=steps), "")
+    with pytest.raises(
+        ValueError, match=r"same seeds, got {'gaussian': \[1\], 'softmax': \[1, 2\]}"
+    ):
+        study.recall_runs(tmp_path, comparison)
+    shutil.rmtree(tmp_path / "runs/softmax-2")
+    assert list(study.recall_runs(tmp_path, comparison)) == ["softmax", "gaussian"]
 
 
 def test_published_rows_of_the_twins_are_those_of_the_published_weights(study: ModuleType) -> None:
