@@ -7,7 +7,8 @@ are Lipschitz, and a Lipschitz network is robust. Both ends of that argument, on
 
 recall     Language models that find what is asked, which no control does: those of FOLDER, the
            output of `fourierkernels reproduce language-recall`, with 24 seeds for each kernel.
-           They read lines of its test text in pairs; what counts is their answers.
+           They read lines of its test text in pairs; what counts is their answers. The losses of
+           all kinds of words, which lines of the whole test text have, say what they learned.
 language   The committed twins of language_heads.py, one network each, on their 16 windows of test
            text; all words count.
 
@@ -47,17 +48,20 @@ from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.run_folder import BEST
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import LanguageModel, load_model
+from fourierkernels.studies.engine.comparison_table import same_columns
 from fourierkernels.studies.engine.contenders import learned_radii
+from fourierkernels.studies.engine.controls import CONTROL_MIXERS
 from fourierkernels.studies.engine.power import smallest_gain, widest_reach
 from fourierkernels.studies.engine.run_setup import load_setup
 from fourierkernels.studies.language.comparison import VECTOR_RADIUS, RecallComparison
-from fourierkernels.studies.texts.recall_text import VALUES, recall_lines
+from fourierkernels.studies.texts.recall_text import GIVEN, LINES, VALUES, recall_lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments/results"
 PACKAGES = ("torch", "safetensors")
 MIXERS = {"softmax": "softmax", "gaussian": "gaussian", "fourier": "l = 4"}  # of the recall text
 TWINS = {"softmax": "language_softmax", "l = 4": "language_fourier"}
+LINE = [*["pairs"] * GIVEN, *["questions", "answers"] * GIVEN, "ends"]  # kinds of its words
 Row = dict[str, Any]
 
 
@@ -83,8 +87,8 @@ QUICK = Settings(2, 2, 16, 2, 6, (("noise", (0.5,)), (STEEPEST, (0.1,)), ("delet
 
 
 def kernel_of(mixer: str, options: dict[str, Any]) -> str:
-    """Return the name of a kernel of the recall text; empty for a control."""
-    return VECTOR_RADIUS if "radius_shape" in options else MIXERS.get(mixer, "")
+    """Return the name of a kernel of the recall text, or of a control."""
+    return VECTOR_RADIUS if "radius_shape" in options else MIXERS.get(mixer, mixer)
 
 
 def recall_runs(folder: Path, comparison: RecallComparison) -> dict[str, dict[int, Path]]:
@@ -99,7 +103,7 @@ def recall_runs(folder: Path, comparison: RecallComparison) -> dict[str, dict[in
     for run in sorted((folder / "runs").glob("*")) if (folder / "runs").is_dir() else ():
         setup, _ = load_setup(run)
         kernel, recipe = kernel_of(setup.mixer, dict(setup.mixer_options)), setup.recipe
-        if kernel and recipe.seed in comparison.seeds and recipe.steps == comparison.steps:
+        if recipe.seed in comparison.seeds and recipe.steps == comparison.steps:
             found.setdefault(kernel, {})[recipe.seed] = run
     whole = {kernel: dict(sorted(runs.items())) for kernel, runs in sorted(found.items())}
     seeds = [list(runs) for runs in whole.values()]
@@ -123,15 +127,28 @@ def recall_windows(run: Path, count: int) -> tuple[torch.Tensor, tuple[int, ...]
     )
 
 
+def losses_by_kind(model: LanguageModel, windows: torch.Tensor) -> Row:
+    """Return the mean losses of each kind of words in lines that are read whole."""
+    with torch.no_grad():
+        losses = model(windows[:, :-1], windows[:, 1:]).mean(dim=0)
+    kinds = np.array(LINE * 2)[1:]
+    return {f"loss of {kind}": float(losses[kinds == kind].mean()) for kind in dict.fromkeys(LINE)}
+
+
 def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> Any:
     """Return measures of each kernel, ``(seeds, pairs)``, and one row per network."""
     found: dict[str, list[Measures]] = {}
     rows: list[Row] = []
     for kernel, runs in recall_runs(folder, comparison).items():
         for seed, run in runs.items():
-            windows, answers = recall_windows(run, settings.pairs)
-            reader = Reader(dict(settings.rates), answers)
+            lines, answers = recall_windows(run, LINES["test"] // 2)
+            learned = losses_by_kind(load_model(run / BEST).float().eval(), lines)
+            if kernel in CONTROL_MIXERS:  # no heads to look at
+                rows.append({"part": "recall", "kernel": kernel, "seed": seed, **learned})
+                continue
+            windows, reader = lines[: settings.pairs], Reader(dict(settings.rates), answers)
             own, row = measured(run / BEST, reader, windows, windows[: settings.at_pairs])
+            row |= learned
             found.setdefault(kernel, []).append(own)
             rows.append({"part": "recall", "kernel": kernel, "seed": seed, **row})
             print(rows[-1], flush=True)
@@ -224,7 +241,7 @@ def main() -> None:
         comparison = comparison.quick(options.output)
     parts = {"recall": recall(options.folder, settings, comparison), "language": language(settings)}
     rows = [row for part, (found, _) in parts.items() for row in table(part, found)]
-    networks = [row for _, own in parts.values() for row in own]
+    networks = same_columns([row for _, own in parts.values() for row in own])
     config = {**asdict(settings), "iterations": ITERATIONS, "seed": SEED, "threads": 1}
     for name, lines in {"robustness": rows, "robustness_networks": networks}.items():
         write_study(options.output, name, lines, config, source=Path(__file__), packages=PACKAGES)

@@ -16,6 +16,7 @@ from fourierkernels.diagnostics import Alphabet, corrupt
 from fourierkernels.models import LanguageConfig, LanguageModel, load_model
 from fourierkernels.studies import setup
 from fourierkernels.studies.engine.run_setup import save_setup
+from fourierkernels.studies.texts.recall_text import recall_lines
 
 STEEPEST = "steepest"
 SMALL = {"vocabulary": 12, "dim": 16, "layers": 1, "heads": 2, "hidden": 32, "length": 32}
@@ -125,11 +126,32 @@ def test_networks_of_the_recall_text_are_whole(study: ModuleType, tmp_path: Path
         steps = comparison.steps
         save_setup(run, setup("language", preset="mini", mixer=mixer, seed=seed, steps=steps), "")
     with pytest.raises(
-        ValueError, match=r"same seeds, got {'gaussian': \[1\], 'softmax': \[1, 2\]}"
+        ValueError, match=r"same seeds, got {'gaussian': \[1\], 'none': \[1\], 'softmax': \[1, 2\]}"
     ):
         study.recall_runs(tmp_path, comparison)
     shutil.rmtree(tmp_path / "runs/softmax-2")
-    assert list(study.recall_runs(tmp_path, comparison)) == ["softmax", "gaussian"]
+    assert list(study.recall_runs(tmp_path, comparison)) == ["softmax", "gaussian", "none"]
+
+
+def test_kinds_of_words_are_those_of_the_recall_text(study: ModuleType, tmp_path: Path) -> None:
+    """A stand-in whose loss is 0 for what it names a pair, 1 for a question, 2 or 3 else."""
+    vocabulary = sorted({word for line in recall_lines("test") for word in line})
+    (tmp_path / "vocabulary.txt").write_text("\n".join(["<eos>", "<unk>", *vocabulary]))
+    windows, answers = study.recall_windows(tmp_path, 3)
+    words = ["<eos>", "<unk>", *vocabulary]
+    assert [words[i] for i in windows[0, :12]] == next(recall_lines("test"))
+    assert {words[i] for i in answers} == {"0", "1", "2", "3"}
+
+    def kind(word: str) -> float:
+        return float("=" not in word) + ("?" not in word) * ("=" not in word) + (word == "<eos>")
+
+    found = study.losses_by_kind(
+        lambda tokens, targets: torch.tensor([[kind(words[i]) for i in row] for row in targets]),
+        windows,
+    )
+    assert list(found.items()) == [
+        (f"loss of {name}", i) for i, name in enumerate(["pairs", "questions", "answers", "ends"])
+    ]
 
 
 def test_published_rows_of_the_twins_are_those_of_the_published_weights(study: ModuleType) -> None:
