@@ -29,9 +29,17 @@ FAST = "FK_FAST"
 GO_ON = "The chapters executed so far are kept: the same command goes on with the others."
 
 MOST_TOGETHER = 4  # a chapter may hold a gigabyte
-# Begun first. Chapter 12 compiles the loops of attention, which others then load; 17 and 25 run
-# five networks. Begun last, they would keep one core busy when the others have nothing left to do.
-FIRST = ("notebooks/12_", "notebooks/17_", "notebooks/25_", "notebooks/24_", "notebooks/02_")
+# Begun first. Chapter 12 compiles the loops of attention, which others then load; 17, 25 and 32
+# run five networks. Begun last, they would keep one core busy when the others have nothing left
+# to do.
+FIRST = (
+    "notebooks/12_",
+    "notebooks/17_",
+    "notebooks/25_",
+    "notebooks/32_",
+    "notebooks/24_",
+    "notebooks/02_",
+)
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
