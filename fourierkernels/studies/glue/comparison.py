@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from fourierkernels.foundation.run_folder import BEST, find_run, read_results
+from fourierkernels.foundation.run_folder import find_run, read_results
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row
 from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage, Tuning
 from fourierkernels.studies.engine.data_sets import Need
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
-from fourierkernels.studies.engine.run_setup import Setup
 from fourierkernels.studies.engine.study import Measured
-from fourierkernels.studies.engine.teacher import choose_start
 from fourierkernels.studies.engine.trained import Trained
+from fourierkernels.studies.glue.drawn_comparison import DrawnTasks
+from fourierkernels.studies.glue.fine_tuned import PRETRAINING, FineTuned
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.tasks import TASKS
 from fourierkernels.studies.masked.comparison import NAMES, of_c4, of_documents, write_example
@@ -30,13 +30,12 @@ from fourierkernels.studies.masked.presets import PRESETS
 from fourierkernels.studies.masked.study import is_paper_text
 
 RATES = (5e-5, 3e-5, 2e-5)
-PRETRAINING = "pretraining"
 ENCODERS = replace(of_c4("base"), name=PRETRAINING)
 METRICS = ("test", "test, matched", "test, mismatched")
 
 
 @dataclass(frozen=True)
-class GlueTable(PaperTable):
+class GlueTable(FineTuned, PaperTable):
     """Table 4.
 
     Attributes
@@ -61,31 +60,18 @@ class GlueTable(PaperTable):
         """Return the pre-training of each seed, trials of rates, and the networks of the table."""
         return Stage((self.pretraining,), self.seeds), *super().stages()
 
+    def beginning(self, network: Network) -> Network | None:
+        """Return the pre-training of a network's encoder; None for a pre-training itself."""
+        if network.part.name == PRETRAINING:
+            return None
+        seed = network.seed if network.seed in self.seeds else self.seeds[0]
+        return Network(self.pretraining, network.contender, Tuning(), seed)
+
     @property
     def pretraining(self) -> Part:
         """The encoders that are pre-trained."""
         preset, steps = self.encoders.preset, self.steps_of(self.encoders)
         return Part(self.contenders, preset, steps, PRETRAINING, name=PRETRAINING, study="masked")
-
-    def setup(self, network: Network) -> Setup:
-        """Return a run; that of a task begins with the encoder of its seed, a trial with the first.
-
-        Raises
-        ------
-        ValueError
-            If that encoder has not been trained.
-        """
-        run = super().setup(network)
-        if network.part.name == PRETRAINING:
-            return run
-        seed = network.seed if network.seed in self.seeds else self.seeds[0]
-        start = super().setup(Network(self.pretraining, network.contender, Tuning(), seed))
-        folder = self.run_folder(start)
-        if folder is None or not (folder / BEST).is_file():
-            raise ValueError(
-                f"start must be pre-trained first, got no {start.mixer} of seed {seed}"
-            )
-        return replace(run, start=choose_start(folder))
 
     def hours_of(self, network: Network) -> float | None:
         """Return the hours of one core for a pre-training."""
@@ -169,4 +155,5 @@ def _table(file: str, size: str) -> GlueTable:
 COMPARISONS: dict[str, Comparison] = {
     "fnet-4": _table("fnet_4", "base"),
     "fnet-4-large": _table("fnet_4_large", "large"),
+    "glue-drawn": DrawnTasks(),
 }

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from fourierkernels.foundation.validation import check_choice
 from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch
-from fourierkernels.studies.glue.tasks import TASKS, Row, Task, read_rows
+from fourierkernels.studies.glue.drawn import DRAWN, TEXTS, drawn_rows, rule
+from fourierkernels.studies.glue.tasks import TASKS, Row, Rows, Task, read_rows
 from fourierkernels.studies.masked.pieces import FIRST, PADDING, SEPARATOR, Pieces
 
 HELD_OUT = 20  # one training row in so many chooses the update that is kept
@@ -158,26 +159,61 @@ def open_task(
         raise ValueError(f"{home} must have {', '.join(missing)} of task {name}, got none")
     tables = {split: read_rows(path, task) for split, path in paths.items()}
     classes = _classes(home, task, {split: table.rows for split, table in tables.items()})
-    encoded = partial(_encode, pieces=pieces, classes=classes, length=length)
-    whole = encoded(tables["train"].rows)
-    kept, chosen = _hold_out(len(whole))
     free = {file: home / file for file in task.unlabelled if (home / file).is_file()}
     files = "".join(file_digest(path) for path in (*paths.values(), *free.values()))
-    digest = hashlib.sha256(f"{name} {length} {files}".encode() + pieces.model)
+    found = _labelled(name, tables, classes, pieces, length=length, start=start, content=files)
+    encoded = partial(_encode, pieces=pieces, classes=classes, length=length)
+    rows = {file: read_rows(path, task, labelled=False).rows for file, path in free.items()}
+    unlabelled = {file: encoded(own) for file, own in rows.items()}
+    return replace(found, source=home.resolve().name, unlabelled=unlabelled)
+
+
+def open_drawn(
+    folder: Path, name: str, pieces: Pieces, *, length: int, start: Path | None = None
+) -> LabelledTexts:
+    """Return a drawn task.
+
+    Parameters
+    ----------
+    folder : Path
+        Not used: the rows are drawn when they are read.
+
+    Raises
+    ------
+    ValueError
+        If the task is not drawn.
+    """
+    tables = {split: drawn_rows(check_choice("task", name, list(TEXTS)), split) for split in DRAWN}
+    classes, content = TASKS[name].labels or (), rule(name)
+    return _labelled(name, tables, classes, pieces, length=length, start=start, content=content)
+
+
+def _labelled(
+    name: str,
+    tables: Mapping[str, Rows],
+    classes: tuple[str, ...],
+    pieces: Pieces,
+    *,
+    length: int,
+    start: Path | None,
+    content: str,
+) -> LabelledTexts:
+    """Return labelled rows for a model; `content` is all that they depend on."""
+    whole, *held = (_encode(table.rows, pieces, classes, length) for table in tables.values())
+    kept, chosen = _hold_out(len(whole))
+    digest = hashlib.sha256(f"{name} {length} {content}".encode() + pieces.model)
     return LabelledTexts(
         corpus=name,
-        source=home.resolve().name,
+        source=name,
         digest=digest.hexdigest(),
-        task=task,
+        task=TASKS[name],
         vocabulary=Vocabulary(classes or ("score",)),
         splits={
             "train": whole.of(kept),
             "valid": whole.of(chosen),
-            **{split: encoded(tables[split].rows) for split in held},
+            **dict(zip(list(tables)[1:], held, strict=True)),
         },
-        unlabelled={
-            file: encoded(read_rows(path, task, labelled=False).rows) for file, path in free.items()
-        },
+        unlabelled={},
         broken=sum(table.broken for table in tables.values()),
         length=length,
         start=start,
@@ -248,5 +284,12 @@ GLUE: dict[str, DataSet[LabelledTexts]] = {
         "MRPC, STS-B, QQP, MNLI, QNLI, RTE, WNLI)",
         recognises=is_task,
         open=open_task,
+    ),
+    "drawn-lines": DataSet(
+        title="drawn lines of names and values, whose labels no count of words tells",
+        source="drawn when they are read",
+        layout="no folder",
+        open=open_drawn,
+        needs_folder=False,
     ),
 }

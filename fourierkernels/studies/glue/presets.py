@@ -17,6 +17,7 @@ that GLUE's validation rows, on which the table is measured, decide nothing; one
 from dataclasses import dataclass, replace
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe
+from fourierkernels.studies.glue.drawn import TEXTS
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.labelled import HELD_OUT
 from fourierkernels.studies.glue.tasks import TASKS, Task
@@ -84,6 +85,7 @@ def _small(name: str, task: Task) -> GluePreset:
         model={},
         recipe=replace(_recipe(300, 1e-3), clip=1.0),
         task=name,
+        data="drawn-lines" if name in TEXTS else None,
     )
 
 

@@ -122,6 +122,10 @@ TASKS: dict[str, Task] = {
     "wnli": Task("does a pronoun mean what is put for it?", "WNLI", _BOTH, rows=635),
     "sentences": Task("any labels of single sentences", "", ("sentence",), labels=None),
     "pairs": Task("any labels of pairs of sentences", "", _BOTH, labels=None),
+    "agrees": Task("do the values of a drawn line go with its names?", "", ("sentence",)),
+    "which": Task(
+        "of two drawn lines, is it the second whose values do not go with its names?", "", _BOTH
+    ),
 }
 
 
