@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,45 +30,33 @@ ITERATIONS = 10  # of the power method
 Measures = dict[tuple[str, str, float], np.ndarray]  # (measure, corruption, rate) -> one per item
 
 
-@dataclass(frozen=True)
-class Reader:
-    """How windows are corrupted, and which words count.
-
-    Attributes
-    ----------
-    rates : mapping
-        Of each corruption.
-    answers : tuple of int
-        The words whose prediction counts; all of them if there are none.
-    """
-
-    rates: Mapping[str, tuple[float, ...]]
-    answers: tuple[int, ...] = ()
-
-    @property
-    def conditions(self) -> list[Condition]:
-        """All corruptions at all their rates."""
-        return [(kind, rate) for kind, own in self.rates.items() for rate in own]
-
-    def counted(self, targets: np.ndarray) -> np.ndarray:
-        """Return which targets count."""
-        return np.isin(targets, self.answers) if self.answers else np.ones(len(targets), bool)
-
-
 def drawn(kind: str, item: int) -> np.random.Generator:
     """Return the generator of an item: the same for all networks and rates."""
     return np.random.default_rng([SEED, item, zlib.crc32(kind.encode())])
 
 
-def measures(model: LanguageModel, windows: Tensor, reader: Reader) -> Measures:
+def measures(
+    model: LanguageModel,
+    windows: Tensor,
+    rates: Mapping[str, tuple[float, ...]],
+    counts: np.ndarray,
+) -> Measures:
     """Return what a language model does with windows ``(w, n)``, of which it reads n - 1 words.
 
     Targets are always the words that follow in the clean text; those after deleted words, and the
     clean loss beside them, are left out.
+
+    Parameters
+    ----------
+    rates : mapping
+        Of each corruption.
+    counts : ndarray of bool, shape (w or more, n - 1)
+        The words whose prediction counts.
     """
     model.eval()
-    items = [_Window(model, i, window, reader).measures() for i, window in enumerate(windows)]
-    return gathered(items)
+    items = (_Window(model, i, *own) for i, own in enumerate(zip(windows, counts, strict=False)))
+    conditions = [(kind, rate) for kind, own in rates.items() for rate in own]
+    return gathered([item.measures(conditions) for item in items])
 
 
 def gathered(items: list[dict[tuple[str, str, float], float]]) -> Measures:
@@ -80,10 +67,9 @@ def gathered(items: list[dict[tuple[str, str, float], float]]) -> Measures:
 class _Window:
     """One window, read by one network."""
 
-    def __init__(self, model: LanguageModel, item: int, window: Tensor, reader: Reader) -> None:
-        self.model, self.item, self.reader = model, item, reader
+    def __init__(self, model: LanguageModel, item: int, window: Tensor, counts: np.ndarray) -> None:
+        self.model, self.item, self.counts = model, item, counts
         self.tokens, self.targets = window[:-1], window[1:]
-        self.counts = reader.counted(self.targets.numpy())
         self.clean = self.respond(self.tokens)
         self.loss = _losses(self.clean.output, self.targets.numpy())
 
@@ -92,12 +78,12 @@ class _Window:
         at = {} if change is None else {"at": self.model.embedding, "change": change}
         return respond(self.model, tokens[None], run=self.model.log_probabilities, **at)
 
-    def measures(self) -> dict[tuple[str, str, float], float]:
+    def measures(self, conditions: list[Condition]) -> dict[tuple[str, str, float], float]:
         """Return all measures of all conditions."""
         every = np.arange(len(self.tokens))
         found = self._scores(CLEAN, self.clean.output, every)
         found["cosine", *CLEAN] = mean_cosine(self.model.states(self.tokens[None])[0])
-        for kind, rate in self.reader.conditions:
+        for kind, rate in conditions:
             after, places = self._corrupted(kind, rate)
             found |= self._scores((kind, rate), after.output, places)
             counted = places[self.counts[places]]

@@ -7,8 +7,9 @@ are Lipschitz, and a Lipschitz network is robust. Both ends of that argument, on
 
 recall     Language models that find what is asked, which no control does: those of FOLDER, the
            output of `fourierkernels reproduce language-recall`, with 24 seeds for each kernel.
-           They read lines of its test text in pairs; what counts is their answers. The losses of
-           all kinds of words, which lines of the whole test text have, say what they learned.
+           They read windows of its test text as long as in training; what counts is their answers
+           to questions about pairs that they read. The losses of all kinds of words in the whole
+           test text, as its perplexity has them, say what they learned.
 language   The committed twins of language_heads.py, one network each, on their 16 windows of test
            text; all words count.
 
@@ -42,7 +43,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _robustness import ITERATIONS, SEED, STEEPEST, Measures, Reader, lipschitz, measures
+from _robustness import ITERATIONS, SEED, STEEPEST, Measures, lipschitz, measures
 
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.run_folder import BEST
@@ -54,7 +55,7 @@ from fourierkernels.studies.engine.controls import CONTROL_MIXERS
 from fourierkernels.studies.engine.power import smallest_gain, widest_reach
 from fourierkernels.studies.engine.run_setup import load_setup
 from fourierkernels.studies.language.comparison import VECTOR_RADIUS, RecallComparison
-from fourierkernels.studies.texts.recall_text import GIVEN, LINES, VALUES, recall_lines
+from fourierkernels.studies.texts.recall_text import GIVEN, recall_lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments/results"
@@ -62,6 +63,7 @@ PACKAGES = ("torch", "safetensors")
 MIXERS = {"softmax": "softmax", "gaussian": "gaussian", "fourier": "l = 4"}  # of the recall text
 TWINS = {"softmax": "language_softmax", "l = 4": "language_fourier"}
 LINE = [*["pairs"] * GIVEN, *["questions", "answers"] * GIVEN, "ends"]  # kinds of its words
+UNREAD = "answers without their pair"
 Row = dict[str, Any]
 
 
@@ -69,21 +71,21 @@ Row = dict[str, Any]
 class Settings:
     """Budget; the same for all kernels."""
 
-    pairs: int = 64  # of lines of the recall text
-    windows: int = 16
+    recall_windows: int = 32
+    at_windows: int = 3  # of these, where Jacobians are taken
+    windows: int = 16  # of the twins
     length: int = 256
-    at_pairs: int = 8  # of which Jacobians are taken
     at_words: int = 64
     rates: tuple[tuple[str, tuple[float, ...]], ...] = (
         ("noise", (0.25, 0.5, 1.0)),
         (STEEPEST, (0.05, 0.1, 0.2)),
-        ("replaced", (0.05, 0.1, 0.2)),
-        ("blanked", (0.05, 0.1, 0.2)),
-        ("deleted", (0.05, 0.1, 0.2)),
+        ("replaced", (0.1, 0.2)),
+        ("blanked", (0.1, 0.2)),
+        ("deleted", (0.1, 0.2)),
     )
 
 
-QUICK = Settings(2, 2, 16, 2, 6, (("noise", (0.5,)), (STEEPEST, (0.1,)), ("deleted", (0.2,))))
+QUICK = Settings(2, 2, 2, 16, 6, (("noise", (0.5,)), (STEEPEST, (0.1,)), ("deleted", (0.2,))))
 
 
 def kernel_of(mixer: str, options: dict[str, Any]) -> str:
@@ -116,23 +118,29 @@ def recall_runs(folder: Path, comparison: RecallComparison) -> dict[str, dict[in
     return {"softmax": whole.pop("softmax"), **whole}
 
 
-def recall_windows(run: Path, count: int) -> tuple[torch.Tensor, tuple[int, ...]]:
-    """Return pairs of lines as ids, ``(count, n)``, and the ids of answers."""
-    words = (run / "vocabulary.txt").read_text(encoding="utf-8").split()
+def recall_windows(words: list[str], length: int) -> tuple[torch.Tensor, np.ndarray]:
+    """Return the windows of the test text, ``(w, length + 1)``, and the kind of each next word."""
     ids = {word: place for place, word in enumerate(words)}
-    lines = recall_lines("test")
-    pairs = [[word for _ in range(2) for word in (*next(lines), "<eos>")] for _ in range(count)]
-    return torch.tensor([[ids[word] for word in pair] for pair in pairs]), tuple(
-        ids[str(value)] for value in range(VALUES)
-    )
+    lines = list(recall_lines("test"))
+    text = [word for line in lines for word in (*line, "<eos>")]
+    kinds = [kind for line in range(len(lines)) for kind in LINE]
+    starts = range(0, len(text) - length, length)
+    for first in starts:
+        for place in (p for p in range(first + 1, first + length + 1) if kinds[p] == "answers"):
+            line = place - place % len(LINE)
+            given = [word[0] for word in text[line : line + GIVEN]]
+            if line + given.index(text[place - 1][0]) < first:
+                kinds[place] = UNREAD
+    windows = torch.tensor([[ids[w] for w in text[i : i + length + 1]] for i in starts])
+    return windows, np.array([kinds[i + 1 : i + length + 1] for i in starts])
 
 
-def losses_by_kind(model: LanguageModel, windows: torch.Tensor) -> Row:
-    """Return the mean losses of each kind of words in lines that are read whole."""
+def losses_by_kind(model: LanguageModel, windows: torch.Tensor, kinds: np.ndarray) -> Row:
+    """Return the mean losses of each kind of words."""
     with torch.no_grad():
-        losses = model(windows[:, :-1], windows[:, 1:]).mean(dim=0)
-    kinds = np.array(LINE * 2)[1:]
-    return {f"loss of {kind}": float(losses[kinds == kind].mean()) for kind in dict.fromkeys(LINE)}
+        losses = model(windows[:, :-1], windows[:, 1:]).numpy()
+    every = dict.fromkeys([*LINE, UNREAD])
+    return {f"loss of {kind}": float(losses[kinds == kind].mean()) for kind in every}
 
 
 def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> Any:
@@ -141,13 +149,15 @@ def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> An
     rows: list[Row] = []
     for kernel, runs in recall_runs(folder, comparison).items():
         for seed, run in runs.items():
-            lines, answers = recall_windows(run, LINES["test"] // 2)
-            learned = losses_by_kind(load_model(run / BEST).float().eval(), lines)
+            words = (run / "vocabulary.txt").read_text(encoding="utf-8").split()
+            model = read_model(run / BEST)
+            windows, kinds = recall_windows(words, model.config.length)
+            learned = losses_by_kind(model, windows, kinds)
             if kernel in CONTROL_MIXERS:  # no heads to look at
                 rows.append({"part": "recall", "kernel": kernel, "seed": seed, **learned})
                 continue
-            windows, reader = lines[: settings.pairs], Reader(dict(settings.rates), answers)
-            own, row = measured(run / BEST, reader, windows, windows[: settings.at_pairs])
+            few, counts = windows[: settings.recall_windows], kinds == "answers"
+            own, row = measured(model, settings, few, counts, few[: settings.at_windows, :-1])
             row |= learned
             found.setdefault(kernel, []).append(own)
             rows.append({"part": "recall", "kernel": kernel, "seed": seed, **row})
@@ -166,24 +176,33 @@ def language(settings: Settings) -> tuple[dict[str, Measures], list[Row]]:
     windows = torch.tensor(ids)[:, : settings.length]
     found, rows = {}, []
     for kernel, name in TWINS.items():
-        file = RESULTS / name / "model.safetensors"
-        reader = Reader(dict(settings.rates))
-        own, row = measured(file, reader, windows, windows[:, : settings.at_words])
+        model = read_model(RESULTS / name / "model.safetensors")
+        counts = np.ones((len(windows), windows.shape[1] - 1), dtype=bool)
+        own, row = measured(model, settings, windows, counts, windows[:, : settings.at_words])
         found[kernel] = {key: values[None] for key, values in own.items()}
         rows.append({"part": "language", "kernel": kernel, "seed": "", **row})
         print(rows[-1], flush=True)
     return found, rows
 
 
+def read_model(file: Path) -> LanguageModel:
+    """Return a language model, in evaluation."""
+    model = load_model(file).float().eval()
+    if not isinstance(model, LanguageModel):
+        raise TypeError(f"{file} must be a language model, got {type(model).__name__}")
+    return model
+
+
 def measured(
-    file: Path, reader: Reader, windows: torch.Tensor, short: torch.Tensor
+    model: LanguageModel,
+    settings: Settings,
+    windows: torch.Tensor,
+    counts: np.ndarray,
+    short: torch.Tensor,
 ) -> tuple[Measures, Row]:
     """Return what one network does with windows, Jacobians at shorter ones, and its row."""
     begun = time.process_time()
-    model = load_model(file).float()
-    if not isinstance(model, LanguageModel):
-        raise TypeError(f"{file} must be a language model, got {type(model).__name__}")
-    found = measures(model, windows, reader) | lipschitz(model, short)
+    found = measures(model, windows, dict(settings.rates), counts) | lipschitz(model, short)
     return found, {
         "radii": learned_radii(model),
         "seconds": round(time.process_time() - begun, 1),

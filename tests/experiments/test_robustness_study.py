@@ -82,16 +82,14 @@ def small_model() -> LanguageModel:
     return LanguageModel(LanguageConfig(**SMALL)).eval()
 
 
-def test_answers_alone_count(study: ModuleType) -> None:
-    model, answers = small_model(), (2, 3)
+def test_words_that_count_alone_are_measured(study: ModuleType) -> None:
+    model, rates = small_model(), {STEEPEST: (0.3,), "noise": (0.3,)}
     windows = torch.tensor([[6, 7, 8, 2, 9, 3, 0], [7, 6, 9, 3, 8, 2, 0]])
-    found = study.measures(
-        model, windows, study.Reader({STEEPEST: (0.3,), "noise": (0.3,)}, answers)
-    )
+    counts = torch.isin(windows[:, 1:], torch.tensor([2, 3]))
+    found = study.measures(model, windows, rates, counts.numpy())
     with torch.no_grad():
         log_p = model.log_probabilities(windows[:, :-1])
     right = log_p.gather(-1, windows[:, 1:, None])[..., 0]
-    counts = torch.isin(windows[:, 1:], torch.tensor(answers))
     expected = [-float(own[at].mean()) for own, at in zip(right, counts, strict=True)]
     assert found["loss", "none", 0.0] == pytest.approx(expected, rel=1e-5)
     hits = log_p.argmax(-1) == windows[:, 1:]
@@ -105,7 +103,8 @@ def test_answers_alone_count(study: ModuleType) -> None:
 
 def test_words_that_are_left_keep_their_targets(study: ModuleType) -> None:
     model, windows = small_model(), torch.arange(2, 26)[None] % 12
-    found = study.measures(model, windows, study.Reader({"deleted": (0.2,)}))
+    counts = np.ones((1, windows.shape[1] - 1), dtype=bool)
+    found = study.measures(model, windows, {"deleted": (0.2,)}, counts)
     drawn = study.measures.__globals__["drawn"]("deleted", 0)
     tokens = windows[0, :-1].numpy()
     left = corrupt(tokens, kind="deleted", rate=0.2, rng=drawn, alphabet=Alphabet(12, 1))
@@ -133,25 +132,31 @@ def test_networks_of_the_recall_text_are_whole(study: ModuleType, tmp_path: Path
     assert list(study.recall_runs(tmp_path, comparison)) == ["softmax", "gaussian", "none"]
 
 
-def test_kinds_of_words_are_those_of_the_recall_text(study: ModuleType, tmp_path: Path) -> None:
-    """A stand-in whose loss is 0 for what it names a pair, 1 for a question, 2 or 3 else."""
+def test_kinds_of_words_are_those_of_the_recall_text(study: ModuleType) -> None:
+    """A stand-in for a model has the loss that a word's own form gives away."""
     vocabulary = sorted({word for line in recall_lines("test") for word in line})
-    (tmp_path / "vocabulary.txt").write_text("\n".join(["<eos>", "<unk>", *vocabulary]))
-    windows, answers = study.recall_windows(tmp_path, 3)
     words = ["<eos>", "<unk>", *vocabulary]
-    assert [words[i] for i in windows[0, :12]] == next(recall_lines("test"))
-    assert {words[i] for i in answers} == {"0", "1", "2", "3"}
+    windows, kinds = study.recall_windows(words, 32)
+    text = [word for line in recall_lines("test") for word in (*line, "<eos>")]
+    assert [words[i] for window in windows[:40] for i in window[:-1]] == text[: 40 * 32]
+    assert (windows[:-1, -1] == windows[1:, 0]).all()
+    forms = {"pairs": "=", "questions": "?", "ends": "<"}
 
-    def kind(word: str) -> float:
-        return float("=" not in word) + ("?" not in word) * ("=" not in word) + (word == "<eos>")
+    def loss(word: str) -> float:
+        return next((i for i, form in enumerate(forms.values()) if form in word), 3)
 
     found = study.losses_by_kind(
-        lambda tokens, targets: torch.tensor([[kind(words[i]) for i in row] for row in targets]),
+        lambda tokens, targets: torch.tensor([[loss(words[i]) for i in row] for row in targets]),
         windows,
+        kinds,
     )
-    assert list(found.items()) == [
-        (f"loss of {name}", i) for i, name in enumerate(["pairs", "questions", "answers", "ends"])
-    ]
+    expected = {"pairs": 0, "questions": 1, "answers": 3, "ends": 2, study.UNREAD: 3}
+    assert found == {f"loss of {kind}": value for kind, value in expected.items()}
+    read = {words[i] for i in windows[5, :-1]}
+    for place in np.flatnonzero(np.char.startswith(kinds[5], "answers")):
+        name, value = words[windows[5, place]][0], words[windows[5, place + 1]]
+        assert f"{name}={value}" in read or kinds[5, place] == study.UNREAD
+    assert {"answers", study.UNREAD} <= set(kinds[:40].ravel())
 
 
 def test_published_rows_of_the_twins_are_those_of_the_published_weights(study: ModuleType) -> None:
