@@ -345,5 +345,5 @@ COMPARISONS: dict[str, Comparison] = {
     "fourierformer-arxiv-4": POWERS_TABLE,
     "fourierformer-arxiv-5": RADII_TABLE,
     "language-small": LanguageComparison(time="72 min"),
-    "language-recall": RecallComparison(time="72 min"),
+    "language-recall": RecallComparison(time="96 min"),
 }
