@@ -169,7 +169,8 @@ def test_published_rows_of_the_twins_are_those_of_the_published_weights(study: M
         loss = float(model(windows[:, :-1], windows[:, 1:]).mean())
     own = rows["language", "softmax", "loss", "none", "0.0"]
     assert float(own["value"]) == pytest.approx(loss, rel=1e-4)
-    for (_, _, measure, _, _), row in rows.items():
-        assert float(row["low"]) <= float(row["difference"]) <= float(row["high"])
+    for (_, kernel, measure, _, _), row in rows.items():
+        if kernel != "softmax":  # which has no difference from itself
+            assert float(row["low"]) <= float(row["difference"]) <= float(row["high"])
         if measure in ("maps", "output"):
             assert 0 < float(row["value"]) < 1
