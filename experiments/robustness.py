@@ -1,6 +1,6 @@
 """How softmax, Gaussian and Fourier networks answer to corrupted inputs: is any more robust.
 
-    python experiments/robustness.py FOLDER [--output FOLDER] [--quick]
+    python experiments/robustness.py [FOLDER] [--output FOLDER] [--quick]
 
 [nguyen2022fourierformer]_ (remark 1) prefers kernels of the distance to dot products because they
 are Lipschitz, and a Lipschitz network is robust. Both ends of that argument, on trained networks:
@@ -53,6 +53,7 @@ from fourierkernels.studies.engine.comparison_table import same_columns
 from fourierkernels.studies.engine.contenders import learned_radii
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS
 from fourierkernels.studies.engine.power import smallest_gain, widest_reach
+from fourierkernels.studies.engine.reproduction import reproduce
 from fourierkernels.studies.engine.run_setup import load_setup
 from fourierkernels.studies.language.comparison import VECTOR_RADIUS, RecallComparison
 from fourierkernels.studies.texts.recall_text import GIVEN, recall_lines
@@ -250,15 +251,21 @@ def difference(own: np.ndarray, less: np.ndarray, comparisons: int) -> Row:
 def main() -> None:
     """Measure all networks and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="output of reproduce language-recall")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("reproduced"),
+        help="output of reproduce language-recall",
+    )
     parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--quick", action="store_true", help="two windows; networks of --quick")
+    parser.add_argument("--quick", action="store_true", help="two windows; networks of its own")
     options = parser.parse_args()
-    comparison = RecallComparison()
-    settings = QUICK if options.quick else Settings()
+    comparison, folder, settings = RecallComparison(), options.folder, Settings()
     if options.quick:
-        comparison = comparison.quick(options.output)
-    parts = {"recall": recall(options.folder, settings, comparison), "language": language(settings)}
+        comparison, folder, settings = comparison.quick(folder), options.output / "recall", QUICK
+        reproduce("language-recall", comparison, folder)
+    parts = {"recall": recall(folder, settings, comparison), "language": language(settings)}
     rows = [row for part, (found, _) in parts.items() for row in table(part, found)]
     networks = same_columns([row for _, own in parts.values() for row in own])
     config = {**asdict(settings), "iterations": ITERATIONS, "seed": SEED, "threads": 1}
