@@ -132,13 +132,19 @@ class Pieces:
         return [part.reshape(texts, -1, *part.shape[-2:]) for part in spread]
 
     def _hold_places(self, parts: Sequence[Tensor]) -> bool:
-        """Tell whether what lies where heads do is known not to be put out by a layer.
+        """Tell whether places lie where heads do, as far as no layer is known to put them out.
 
-        So are windows of a model that has folded its heads into the batch.
+        So are windows of a model that has folded its heads into the batch, which has more texts
+        then than the input, and tokens that each weigh a few states of their own. Heads that were
+        made one by one and stacked are put out by no layer either.
         """
         weights = parts[0]
         at = feature_dims(self.recorded.flow, weights, parts[1:4])
-        return at is not None and 1 not in at and weights.shape[1] > 1
+        if at is None or 1 in at or weights.shape[1] == 1:
+            return False
+        texts, heads, queries = weights.shape[:3]
+        folded = 0 in at or bool(self.leading and texts not in self.leading)
+        return folded or (queries == 1 and heads in self.leading[1:])
 
     def _in_windows(self, parts: Sequence[Tensor], module: nn.Module) -> list[Tensor] | None:
         """Return parts of five dimensions or more with texts and their windows in the first.

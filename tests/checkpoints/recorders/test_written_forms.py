@@ -256,6 +256,45 @@ def test_windows_are_not_taken_for_heads_that_are_folded_into_the_batch(
     assert (list(recorded), recorded.unread) == ([], {"": reason})
 
 
+class OfEarlierLayers(nn.Module):
+    """Each token weighs two states of its own, by a query and keys of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.query = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states = torch.stack([x, self.first(x)], dim=2)  # (B, N, 2, 8)
+        scores = self.query(x)[:, :, None] @ states.mT
+        return (scores.softmax(-1) @ states)[:, :, 0]
+
+
+def test_tokens_that_weigh_their_own_states_are_not_taken_for_heads() -> None:
+    model = OfEarlierLayers().eval()
+    with torch.inference_mode(), recording(model) as recorded:
+        model(inputs())
+    assert list(recorded) == []
+
+
+class Stacked(Layer):
+    """Heads that were made one by one are stacked, and attend together."""
+
+    def vectors(self, x: Tensor) -> Heads:
+        parts = super().vectors(x)
+        q, k, v = (torch.stack([part[:, h] * 1.0 for h in range(H)], dim=1) for part in parts)
+        return q, k, v
+
+
+@pytest.mark.parametrize("form", ["half precision in between", "copied weights"])
+def test_stacked_heads_are_heads(form: str) -> None:
+    torch.manual_seed(0)
+    layer = Stacked(form).eval()
+    (call,) = attention_calls(layer, inputs())
+    with torch.inference_mode():
+        q, k, _ = Layer.vectors(layer, inputs())
+    torch.testing.assert_close(call.maps, (q @ k.mT / 2).softmax(-1))
+
+
 def test_one_module_per_head_is_one_layer() -> None:
     class Head(nn.Module):
         def __init__(self) -> None:
