@@ -50,11 +50,11 @@ def measures(
     ----------
     rates : mapping
         Of each corruption.
-    counts : ndarray of bool, shape (w or more, n - 1)
+    counts : ndarray of bool, shape (w, n - 1)
         The words whose prediction counts.
     """
     model.eval()
-    items = (_Window(model, i, *own) for i, own in enumerate(zip(windows, counts, strict=False)))
+    items = (_Window(model, i, *own) for i, own in enumerate(zip(windows, counts, strict=True)))
     conditions = [(kind, rate) for kind, own in rates.items() for rate in own]
     return gathered([item.measures(conditions) for item in items])
 

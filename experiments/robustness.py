@@ -66,6 +66,7 @@ TWINS = {"softmax": "language_softmax", "l = 4": "language_fourier"}
 LINE = [*["pairs"] * GIVEN, *["questions", "answers"] * GIVEN, "ends"]  # kinds of its words
 UNREAD = "answers without their pair"
 Row = dict[str, Any]
+Part = tuple[dict[str, Measures], list[Row]]  # by kernel; a row per network
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def recall_runs(folder: Path, comparison: RecallComparison) -> dict[str, dict[in
         If a kernel lacks a seed that another one has, or there are none.
     """
     found: dict[str, dict[int, Path]] = {}
-    for run in sorted((folder / "runs").glob("*")) if (folder / "runs").is_dir() else ():
+    for run in sorted((folder / "runs").glob("*")):
         setup, _ = load_setup(run)
         kernel, recipe = kernel_of(setup.mixer, dict(setup.mixer_options)), setup.recipe
         if recipe.seed in comparison.seeds and recipe.steps == comparison.steps:
@@ -144,8 +145,8 @@ def losses_by_kind(model: LanguageModel, windows: torch.Tensor, kinds: np.ndarra
     return {f"loss of {kind}": float(losses[kinds == kind].mean()) for kind in every}
 
 
-def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> Any:
-    """Return measures of each kernel, ``(seeds, pairs)``, and one row per network."""
+def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> Part:
+    """Return measures of each kernel, ``(seeds, windows)``, and one row per network."""
     found: dict[str, list[Measures]] = {}
     rows: list[Row] = []
     for kernel, runs in recall_runs(folder, comparison).items():
@@ -157,7 +158,8 @@ def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> An
             if kernel in CONTROL_MIXERS:  # no heads to look at
                 rows.append({"part": "recall", "kernel": kernel, "seed": seed, **learned})
                 continue
-            few, counts = windows[: settings.recall_windows], kinds == "answers"
+            few = windows[: settings.recall_windows]
+            counts = kinds[: settings.recall_windows] == "answers"
             own, row = measured(model, settings, few, counts, few[: settings.at_windows, :-1])
             row |= learned
             found.setdefault(kernel, []).append(own)
@@ -170,7 +172,7 @@ def recall(folder: Path, settings: Settings, comparison: RecallComparison) -> An
     return joined, rows
 
 
-def language(settings: Settings) -> tuple[dict[str, Measures], list[Row]]:
+def language(settings: Settings) -> Part:
     """Return measures of each twin, ``(1, windows)``, and one row per network."""
     lines = (RESULTS / "language_heads_test.txt").read_text(encoding="utf-8").splitlines()
     ids = [[int(word) for word in line.split()] for line in lines[: settings.windows]]

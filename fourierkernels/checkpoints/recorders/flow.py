@@ -357,10 +357,19 @@ def is_whole(tensor: Tensor) -> bool:
 
 def contracts(equation: str, operands: Sequence[Tensor]) -> bool:
     """Tell whether a sum of two operands adds up over a dimension that both have."""
-    terms = equation.replace(" ", "").replace("->", ",").split(",")
+    terms = terms_of(equation)
     if len(operands) != 2 or len(terms) != 3:
         return False
     return bool((set(terms[0]) & set(terms[1])) - set(terms[2]) - {"."})
+
+
+def terms_of(equation: str) -> list[str]:
+    """Return the terms of a sum, that of its result last where it has one.
+
+    >>> terms_of("ij, jk -> ik")
+    ['ij', 'jk', 'ik']
+    """
+    return equation.replace(" ", "").replace("->", ",").split(",")
 
 
 def strides(tensor: Tensor, dim: int) -> tuple[tuple[int, int], ...]:

@@ -17,6 +17,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     place_of,
     strides,
     tensors_in,
+    terms_of,
 )
 from fourierkernels.checkpoints.recorders.layers import embed, join
 from fourierkernels.checkpoints.recorders.operations import (
@@ -95,9 +96,8 @@ class Following(Weighing):
     def _put_out(self, step: Step, left: Tensor, right: Tensor) -> None:
         """Know all dimensions that a layer puts out, whose weights have heads of their own."""
         learnt = [self.flow.of(one).level == LEARNT for one in (left, right)]
-        fact, equation = self.flow.of(step.result), step.args[0].replace(" ", "")
-        if fact.features and sum(learnt) == 1 and "->" in equation and "." not in equation:
-            *terms, made = equation.replace("->", ",").split(",")
+        fact, (*terms, made) = self.flow.of(step.result), terms_of(step.args[0])
+        if fact.features and sum(learnt) == 1 and "." not in made:
             weights, read = terms if learnt[0] else terms[::-1]
             own = [k for k, name in enumerate(made) if name in weights and name not in read]
             features = tuple(one for k in own for one in strides(step.result, k))

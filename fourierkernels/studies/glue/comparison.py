@@ -16,7 +16,7 @@ from typing import Self
 from fourierkernels.foundation.run_folder import find_run, read_results
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row
-from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage, Tuning
+from fourierkernels.studies.engine.contenders import Contender, Network, Part, Stage
 from fourierkernels.studies.engine.data_sets import Need
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.study import Measured
@@ -60,12 +60,9 @@ class GlueTable(FineTuned, PaperTable):
         """Return the pre-training of each seed, trials of rates, and the networks of the table."""
         return Stage((self.pretraining,), self.seeds), *super().stages()
 
-    def beginning(self, network: Network) -> Network | None:
-        """Return the pre-training of a network's encoder; None for a pre-training itself."""
-        if network.part.name == PRETRAINING:
-            return None
-        seed = network.seed if network.seed in self.seeds else self.seeds[0]
-        return Network(self.pretraining, network.contender, Tuning(), seed)
+    def pretraining_of(self, contender: Contender) -> Part:
+        """Return the part that pre-trains all encoders."""
+        return self.pretraining
 
     @property
     def pretraining(self) -> Part:

@@ -4,14 +4,13 @@ A line has names with values, and then all values, as in the documents of
 :mod:`fourierkernels.studies.masked.drawn`: an encoder that finds the value of a masked name has
 what the tasks ask for. At the end of a line two values that differ may have changed places. The
 question of "agrees" (as CoLA) is whether they have not, that of "which" (as RTE) in which of two
-lines they have.
-Every word is as frequent in one class as in the other.
+lines they have. Every word is as frequent in one class as in the other.
 """
 
 import numpy as np
 
 from fourierkernels.studies.glue.tasks import Row, Rows
-from fourierkernels.studies.masked.drawn import NAMES, VALUES
+from fourierkernels.studies.masked.drawn import NAMES, VALUES, line_of
 
 TEXTS = {"agrees": 1, "which": 2}  # lines of a row
 DRAWN = {"train": 20_000, "test": 2_000}  # rows; a twentieth of the former is held out
@@ -46,8 +45,8 @@ def _line(rng: np.random.Generator, *, agrees: bool) -> str:
     values = rng.integers(VALUES, size=len(NAMES))
     while len(set(values)) == 1:
         values = rng.integers(VALUES, size=len(NAMES))
-    named = [f"{NAMES[i]}{values[i]}" for i in rng.permutation(len(NAMES))]
-    return " ".join([*named, *map(str, values if agrees else _swapped(values, rng))])
+    order = rng.permutation(len(NAMES))
+    return line_of(order, values, values if agrees else _swapped(values, rng))
 
 
 def _swapped(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

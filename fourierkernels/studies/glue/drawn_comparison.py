@@ -97,37 +97,20 @@ class DrawnTasks(FineTuned):
         tried = [Part(own, task, self.trial_steps, task) for task in self.tasks]
         first = trials(tried, grid(self.rates), self.trial_seed)
         compared = tuple(replace(part, steps=self.steps) for part in tried)
-        pretraining = Stage(tuple(map(self.pretraining, own)), self.seeds)
+        pretraining = Stage(tuple(map(self.pretraining_of, own)), self.seeds)
         return pretraining, first, Stage(compared, self.seeds)
 
-    def pretraining(self, encoder: Contender) -> Part:
-        """Return the part of the table that pre-trains an encoder."""
+    def pretraining_of(self, contender: Contender) -> Part:
+        """Return the part that pre-trains an encoder, at the rate of its own."""
         return Part(
-            (encoder,),
+            (contender,),
             "recall",
-            1 if encoder.name == UNTRAINED else self.pretraining_steps,
+            1 if contender.name == UNTRAINED else self.pretraining_steps,
             PRETRAINING,
             name=PRETRAINING,
-            tunings=(Tuning(RATES.get(encoder.name, RATE)),),
+            tunings=(Tuning(RATES.get(contender.name, RATE)),),
             study="masked",
         )
-
-    def beginning(self, network: Network) -> Network | None:
-        """Return the pre-training of a network's encoder, of a trial that of the first seed."""
-        if network.part.name == PRETRAINING:
-            return None
-        part = self.pretraining(network.contender)
-        seed = network.seed if network.seed in self.seeds else self.seeds[0]
-        return Network(part, network.contender, part.tunings[0], seed)
-
-    def references(self) -> dict[str, str]:
-        """Return what each encoder is compared with: the first one."""
-        return dict.fromkeys(self.encoders, self.encoders[0])
-
-    def with_baselines(self) -> dict[str, Network]:
-        """Return a network of each task, whose words are counted."""
-        _, first, _ = self.stages()
-        return {network.part.problem: network for network in first.networks({})[::-1]}
 
     def baselines(self) -> dict[str, Sequence[Baseline]]:
         """Return what a logistic regression gets on counts of the words of each line."""

@@ -11,6 +11,7 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fourierkernels.studies.masked.documents import DocumentSource, Numbered
 
@@ -45,5 +46,13 @@ def drawn_lines(split: str) -> Numbered:
         order = rng.permutation(len(NAMES))
         for _ in range(LINES):
             values = rng.integers(VALUES, size=len(NAMES))
-            told = [f"{NAMES[name]}{values[name]}" for name in order]
-            yield number, " ".join([*told, *map(str, values)])
+            yield number, line_of(order, values, values)
+
+
+def line_of(order: NDArray[np.int64], named: NDArray[np.int64], last: NDArray[np.int64]) -> str:
+    """Return the names in an order with their values, and then values as they are.
+
+    >>> line_of(np.argsort([1, 0]), np.array([5, 3]), np.array([5, 3]))
+    'b3 a5 5 3'
+    """
+    return " ".join([*(f"{NAMES[name]}{named[name]}" for name in order), *map(str, last)])
