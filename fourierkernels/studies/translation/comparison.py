@@ -12,7 +12,7 @@ from pathlib import Path
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.contenders import Contender, Part
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
-from fourierkernels.studies.translation.drawn_comparison import DrawnTranslation
+from fourierkernels.studies.translation.drawn_comparison import DrawnScores, DrawnTranslation
 from fourierkernels.studies.translation.manuals_comparison import ManualTranslation, write_pairs
 from fourierkernels.studies.translation.presets import PRESETS
 
@@ -70,5 +70,6 @@ COMPARISONS: dict[str, Comparison] = {
         stand_in=_pairs,
     ),
     "translation-drawn": DrawnTranslation(time="42 min"),
+    "translation-scores": DrawnScores(),
     "translation-manuals": ManualTranslation(time="2 h"),
 }

@@ -10,7 +10,7 @@ the next token, ends included: one token in five is an end, which all get right.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.translation.presets import BREVITY
+from fourierkernels.studies.translation.translation_measures import bleu_rows, copied_split
 from fourierkernels.studies.translation.tuned_encoders import (
     ACCURACY,
+    MEAN_BLEU,
     TunedEncoders,
     copied_words,
     targets,
@@ -42,7 +44,6 @@ ENCODERS = {  # name -> its placement, and the hidden layer that matches paramet
     "linear": ("linear_encoder", 176),
     "none": ("none_encoder", 193),
 }
-MEASURES = (ACCURACY, "BLEU", "BLEU-1", "BLEU-4", BREVITY)
 MOST_READ = 2_000  # training pairs that a baseline reads
 
 
@@ -57,6 +58,7 @@ class DrawnTranslation(TunedEncoders):
     preset: str = "drawn"
 
     known = ENCODERS
+    measures: ClassVar = (ACCURACY, "BLEU", "BLEU-1", "BLEU-4", BREVITY)
     table = Table(index=("encoder",), contender="encoder", measures=1)
     validations = 4
     names = ("translation_drawn_networks", "translation_drawn")
@@ -70,13 +72,13 @@ class DrawnTranslation(TunedEncoders):
     def numbers(self, result: Trained) -> Row:
         """Return accuracy and scores."""
         found = {row.metric: row.value for row in result.measured if row.split == "test"}
-        return {name: found[name] for name in (*MEASURES, "perplexity")}
+        return {name: found[name] for name in (*self.measures, "perplexity")}
 
     def summary(self, cell: Cell) -> Iterator[Row]:
         """Yield means with their intervals over seeds, and the difference in accuracy."""
         line = {"rate": cell.first("rate"), "seeds": len(cell.rows)}
-        line |= {"parameters": cell.first("parameters"), **cell.compared(ACCURACY)}
-        for name in (*MEASURES, "perplexity"):
+        line |= {"parameters": cell.first("parameters"), **cell.compared(self.decided_by)}
+        for name in (*self.measures, "perplexity"):
             middle, reach = interval(cell.values(name), 1)
             line |= {name: middle, f"{name} low": middle - reach, f"{name} high": middle + reach}
         yield line
@@ -86,6 +88,38 @@ class DrawnTranslation(TunedEncoders):
         few = ("attention", "Fourier", "none")
         small = replace(self, encoders=few, rates=(4e-3,), seeds=(1, 2), widen=0)
         return replace(small, steps=4, trial_steps=4)
+
+
+@dataclass(frozen=True)
+class DrawnScores(DrawnTranslation):
+    """The report's question in its own measure, BLEU, once attention has learned the sentences.
+
+    The seeds of the pilot, and those that are compared, are in no earlier table.
+    """
+
+    seeds: tuple[int, ...] = tuple(range(51, 67))
+    pilot: tuple[int, ...] = (47, 48, 49, 50)
+    encoders: tuple[str, ...] = ("attention", "Fourier", "DFT", "linear", "none")
+    steps: int = 1_500
+    trial_steps: int = 1_500
+    widen: int = 1
+    preset: str = "scored"
+
+    measures = (MEAN_BLEU, ACCURACY, BREVITY)
+    decided_by = MEAN_BLEU
+    names = ("translation_scores_networks", "translation_scores")
+
+    @property
+    def title(self) -> str:
+        """What it compares, in a line."""
+        return "The DFT in the encoder on drawn sentences, by the report's mean BLEU over classes"
+
+    def baselines(self) -> dict[str, Sequence[Baseline]]:
+        """Return what copies of the source get."""
+        run = self.first_setup()
+        copies = copied_split(read_data(run), "test", positions=run.chosen_preset.positions)
+        score = {name: (value, count) for name, value, count in bleu_rows(copies)}[MEAN_BLEU]
+        return {"": [Baseline("copy of the source", *score)]}
 
 
 def counted_words(data: "PairFiles") -> Baseline:

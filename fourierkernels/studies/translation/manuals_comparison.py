@@ -29,14 +29,19 @@ from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.power import binomial_error, paired, variance_of, widest_reach
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import Trained
-from fourierkernels.studies.translation.presets import BREVITY, PRESETS
+from fourierkernels.studies.translation.presets import BREVITY
 from fourierkernels.studies.translation.translation_measures import (
     bleu_rows,
     copied_split,
     deviations,
     read_translations,
 )
-from fourierkernels.studies.translation.tuned_encoders import ACCURACY, TunedEncoders, copied_words
+from fourierkernels.studies.translation.tuned_encoders import (
+    ACCURACY,
+    MEAN_BLEU,
+    TunedEncoders,
+    copied_words,
+)
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.pair_files import PairFiles
@@ -47,7 +52,7 @@ ENCODERS = {  # name -> its placement, and the hidden layer that matches paramet
     "none": ("none_encoder", 353),
     "linear": ("linear_encoder", 318),
 }
-MEAN_BLEU, LOSS = "BLEU, mean of classes", "cross-entropy"
+LOSS = "cross-entropy"
 MEASURES = (ACCURACY, MEAN_BLEU, "BLEU", LOSS, BREVITY)
 _ERROR = ", error over items"  # of a network, ends the name of a column
 _RESAMPLES = 1_000
@@ -99,13 +104,6 @@ class ManualTranslation(TunedEncoders):
     def measure_of(self, line: Row) -> str:
         """Return the measure of a line."""
         return str(line["measure"])
-
-    def paper_gain(self, cell: Cell, column: str) -> float | None:
-        """Return by how much the report's network is better than the published one."""
-        name, other = cell.index["encoder"], cell.reference_name
-        known = (PRESETS["base"].published.get(ENCODERS[each][0], {}) for each in (name, other))
-        ours, theirs = (numbers.get(column) for numbers in known)
-        return None if name == other or ours is None or theirs is None else ours - theirs
 
     def facts(self, chosen: Choices) -> Mapping[str, object]:
         """Return the rates that trials chose, and the scores of copies of the source."""

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fourierkernels.studies.engine.comparison_table import Row
+from fourierkernels.studies.engine.comparison_table import Cell, Row
 from fourierkernels.studies.engine.contenders import Contender, Network
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.engine.tuned_rates import TunedRates
 from fourierkernels.studies.translation.bpe import STOP
+from fourierkernels.studies.translation.presets import PRESETS
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.pair_files import PairFiles
 
-ACCURACY = "token accuracy"
+ACCURACY, MEAN_BLEU = "token accuracy", "BLEU, mean of classes"
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,13 @@ class TunedEncoders(TunedRates):
     def controls(self) -> tuple[str, ...]:
         """Return the encoders that mix nothing, or regardless of the tokens."""
         return tuple(name for name in CONTROL_MIXERS if name in self.encoders)
+
+    def paper_gain(self, cell: Cell, column: str) -> float | None:
+        """Return by how much the report's network is better than the published one."""
+        name, other = cell.index["encoder"], cell.reference_name
+        known = (PRESETS["base"].published.get(self.known[each][0], {}) for each in (name, other))
+        ours, theirs = (numbers.get(column) for numbers in known)
+        return None if name == other or ours is None or theirs is None else ours - theirs
 
     def measured(self, network: Network, result: Trained) -> Row:
         """Return the measures and the size."""
