@@ -1,4 +1,4 @@
-"""The control table of the FourierFormer paper in small: three kernels on generated episodes.
+"""The control table of the FourierFormer paper in small: kernels on generated episodes.
 
 [nguyen2022fourierformer]_, table 4, compares softmax with Fourier attention in decision
 transformers on nine sets of D4RL. Here very small networks (preset "tiny": 1 layer of 2 heads of 16
@@ -8,7 +8,8 @@ return. So no number here can be compared with one of the paper.
 
 Every kernel gets the same three trials: initial radii (widths, scales) of equal sharpness, see
 :mod:`fourierkernels.studies.engine.contenders`. The one with the least validation error is trained
-from five seeds, which decide first weights, windows and dropout. Each network is measured by the
+from five seeds, beside a network that mixes nothing and one that mixes regardless of the tokens;
+seeds decide first weights, windows and dropout. Each network is measured by the
 error of its actions on the test episodes, and plays 20 episodes for each of two returns asked for,
 from the same starts. The level of the intervals is corrected for kernels times measures. The
 episodes that a network learns from are always the same.
@@ -28,6 +29,7 @@ from fourierkernels.studies.control.study import BASELINE, ERROR
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
 from fourierkernels.studies.engine.contenders import (
+    CONTROLS,
     Choices,
     Contender,
     Network,
@@ -65,10 +67,10 @@ class ControlComparison(Comparison):
     validations = 10
 
     def stages(self) -> tuple[Stage, ...]:
-        """Return trials of sharpnesses, and the best of them from several seeds."""
-        parts = (Part(kernel_contenders(self.kernels), self.preset, self.steps),)
-        starts = grid(sharpness=self.sharpness)
-        return trials(parts, starts, self.trial_seed), Stage(parts, self.seeds)
+        """Return trials of sharpnesses, and the best of them and the controls from seeds."""
+        kernels = Part(kernel_contenders(self.kernels), self.preset, self.steps)
+        tried = trials([kernels], grid(sharpness=self.sharpness), self.trial_seed)
+        return tried, Stage((kernels, replace(kernels, contenders=CONTROLS)), self.seeds)
 
     def measured(self, network: Network, result: Trained) -> Row:
         """Return errors of actions, and returns and scores for the higher and the lower target."""

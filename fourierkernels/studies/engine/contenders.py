@@ -15,6 +15,7 @@ from typing import Any
 from torch import nn
 
 from fourierkernels.mixing import FourierMixer
+from fourierkernels.studies.engine.controls import CONTROL_MIXERS
 
 HEAD_SIZE = 16  # features of a head in all small presets
 POWERS = (1, 2, 3, 4, 5, 6)
@@ -135,6 +136,9 @@ def kernel_contenders(names: Iterable[str], *, names_sign: bool = True) -> tuple
         Contender(name, kernel_options(name, 1.0)[0], kernel=name, names_sign=names_sign)
         for name in names
     )
+
+
+CONTROLS = tuple(Contender(name, name) for name in CONTROL_MIXERS)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ powers l (table 4) and initial radii R (table 5), one network each. Here small m
 
 Every kernel gets the same trials, three rates times three starts of equal sharpness (see
 :mod:`fourierkernels.studies.engine.contenders`), at half the steps; the best by validation is
-trained from five seeds, which decide first weights, order of the text and dropout. Radii start at
+trained from five seeds, which decide first weights, order of the text and dropout. Two controls,
+without mixing and with mixing regardless of the tokens, are tried at the same rates. Radii start at
 0.1 to 4, trained and fixed; the gain over softmax is measured for three sizes, the rate tuned for
 each. Differences are in nats per word; the level of their intervals is corrected for the number of
 comparisons of their table.
@@ -23,6 +24,7 @@ import numpy as np
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
 from fourierkernels.studies.engine.contenders import (
+    CONTROLS,
     KERNELS,
     Choices,
     Contender,
@@ -33,7 +35,6 @@ from fourierkernels.studies.engine.contenders import (
     kernel_contenders,
     trials,
 )
-from fourierkernels.studies.engine.controls import CONTROL_MIXERS
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.trained import FINISHED, Trained
 
@@ -89,15 +90,18 @@ class LanguageComparison(Comparison):
     names = ("language_networks", "language_tables")
 
     def stages(self) -> tuple[Stage, ...]:
-        """Return trials of all kernels, of the rate for other sizes, and the three tables."""
+        """Return trials of all kernels, of the controls and other sizes, and the three tables."""
         kernels = Part(kernel_contenders(self.kernels), self.preset, self.steps, name="kernels")
         radii = Part(self.radius_contenders(), self.preset, self.steps, name="radii")
         sizes = [Part(_of_size(size), size, self.steps, name="sizes") for size in self.sizes]
-        first, *others = (replace(part, steps=self.trial_steps) for part in (kernels, *sizes))
+        rest = replace(kernels, contenders=CONTROLS)
+        tried = (replace(part, steps=self.trial_steps) for part in (kernels, rest, *sizes))
+        first, other, *others = tried
         return (
             trials([first], grid(self.rates, self.sharpness), self.trial_seed),
+            trials([other], grid(self.rates), self.trial_seed),
             trials(others, grid(self.rates), self.trial_seed, name=SIZE_TRIALS),
-            Stage((kernels, radii, *sizes), self.seeds),
+            Stage((kernels, rest, radii, *sizes), self.seeds),
         )
 
     def radius_contenders(self) -> tuple[Contender, ...]:
@@ -214,7 +218,7 @@ class RecallComparison(LanguageComparison):
     def stages(self) -> tuple[Stage, ...]:
         """Return trials of kernels and of the controls' rates, and the best from several seeds."""
         kernels = Part(kernel_contenders(self.kernels), self.preset, self.steps, name="recall")
-        rest = replace(kernels, contenders=tuple(Contender(n, n) for n in CONTROL_MIXERS))
+        rest = replace(kernels, contenders=CONTROLS)
         vector = Contender(
             VECTOR_RADIUS,
             "fourier",
@@ -253,11 +257,10 @@ class RecallComparison(LanguageComparison):
 
 
 def _of_size(size: str) -> tuple[Contender, ...]:
-    kernels = kernel_contenders((SOFTMAX, FOURIER))
-    names = [f"{kernel.name}, {size}" for kernel in kernels]
+    reference = f"{SOFTMAX}, {size}"
     return tuple(
-        replace(kernel, name=name, reference=names[0], tuned_as=kernel.name)
-        for kernel, name in zip(kernels, names, strict=True)
+        replace(each, name=f"{each.name}, {size}", reference=reference, tuned_as=each.name)
+        for each in (*kernel_contenders((SOFTMAX, FOURIER)), *CONTROLS)
     )
 
 
