@@ -13,7 +13,7 @@ from study_modules import RESULTS, read_rows
 
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import LEVEL, Row
-from fourierkernels.studies.engine.contenders import Network
+from fourierkernels.studies.engine.contenders import Network, Tuning
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Evidence
 from fourierkernels.studies.engine.finished import Finished
 from fourierkernels.studies.engine.paper_table import PaperTable
@@ -22,7 +22,7 @@ from fourierkernels.studies.engine.reproduction import finish
 from fourierkernels.studies.glue.fine_tuned import PRETRAINING
 from fourierkernels.studies.masked.comparison import TITLES
 from fourierkernels.studies.masked.presets import WORD_ACCURACY
-from fourierkernels.studies.translation.tuned_encoders import ACCURACY
+from fourierkernels.studies.translation.tuned_encoders import ACCURACY, MEAN_BLEU
 
 COMPARISONS = {
     name: comparison
@@ -58,7 +58,7 @@ class Expected:
 
 
 EXPECTED = {
-    "control-small": Expected("kernels", 9, 6, (("{measure}", ""),)),
+    "control-small": Expected("kernels", 15, 12, (("{measure}", ""),)),
     "control-drawn": Expected("encoders", 15, 12, (("{measure}", ""),)),
     "series-small": Expected("kernels", 3, 2, (("accuracy", ""),)),
     "series-motions": Expected("kernels", 3, 2, (("accuracy", ""),)),
@@ -77,16 +77,18 @@ EXPECTED = {
     "glue-drawn": Expected("encoders", 12, 10, (("accuracy (%)", ""),)),
     "language-recall": Expected("kernels", 12, 5, (("{split} plain perplexity", ""),)),
     "translation-drawn": Expected("encoders", 10, 9, ((ACCURACY, ""),)),
+    "translation-scores": Expected("encoders", 5, 4, ((MEAN_BLEU, ""),)),
     "translation-manuals": Expected("encoders", 20, 6, (("{measure}", ""),)),
     "language-small": Expected(
         "kernels",
-        48,
-        {"kernels": 7, "radii": 11, "sizes": 2},
+        60,
+        {"kernels": 9, "radii": 11, "sizes": 6},
         (("{split} plain perplexity", ""),),
     ),
 }
 FIRST = {  # which all are compared with
     "translation-drawn": "attention",
+    "translation-scores": "attention",
     "translation-manuals": "attention",
     "masked-recall": "BERT",
     "glue-drawn": "BERT",
@@ -258,7 +260,7 @@ def test_compared_networks_take_what_was_chosen(comparison: Comparison) -> None:
             names = (own.contender.name, own.contender.tuned_as)
             known = [chosen.get((own.part.problem, each)) for each in names]
             assert own.tuning in [*known, *own.part.tunings]
-            assert not chosen or own.tuning == next(filter(None, known))
+            assert not chosen or own.tuning == next(filter(None, known), Tuning())
 
 
 def test_a_comparison_goes_on_where_it_was_interrupted(
