@@ -220,6 +220,10 @@ class Checkpoint(ABC):
         """Return which keys of an item are special tokens, ``(m,)``; None if that is unknown."""
         return None
 
+    def image_tokens(self, item: Any) -> BoolArray | None:
+        """Return which keys of an item stand for pieces of an image; None if none do."""
+        return None
+
     @property
     def positions(self) -> FloatArray | None:
         """Row and column of each token of an image, in patches, ``(n, 2)``; None for others.

@@ -134,7 +134,9 @@ def _attributes(owner: Any) -> Kept:
     all that there are, which took a third of a recording's time.
     """
     own = dict(vars(owner))
-    return own, {name: dict(value) for name, value in own.items() if isinstance(value, dict) and value}
+    return own, {
+        name: dict(value) for name, value in own.items() if isinstance(value, dict) and value
+    }
 
 
 def _put_back(owner: Any, kept: Kept) -> None:

@@ -25,7 +25,12 @@ from fourierkernels.checkpoints.checkpoint import (
 )
 from fourierkernels.checkpoints.contexts import device_of, offline_and_quiet
 from fourierkernels.checkpoints.find import CheckpointFiles
-from fourierkernels.checkpoints.formats.batch_networks import TRIED, BatchCheckpoint
+from fourierkernels.checkpoints.formats.batch_networks import (
+    TRIED,
+    BatchCheckpoint,
+    part_with_images,
+    reads_images_too,
+)
 from fourierkernels.checkpoints.formats.installed_models import token_network
 from fourierkernels.checkpoints.formats.package_models import ADAPTERS
 from fourierkernels.checkpoints.formats.request import LoadRequest
@@ -229,6 +234,8 @@ def _runner(model: nn.Module, part: str | None) -> tuple[nn.Module, AttentionPar
     """Return what is run on rows, the part of the model, and which calls belong to it."""
     if isinstance(model, transformers.PreTrainedModel):
         model.config.use_cache = False  # keys and values of past tokens would only cost memory
+        if part is not None and reads_images_too(model):
+            return model, *part_with_images(model, part)
         return attended_part(model, part)
     chosen = choose_part(part)
     if part is not None:

@@ -44,6 +44,7 @@ def head_roles(
     ids: ArrayLike | None = None,
     special: ArrayLike | None = None,
     delimiters: ArrayLike | None = None,
+    image: ArrayLike | None = None,
 ) -> dict[str, RoleScores]:
     """Return how much weight heads give to the keys of each role, and how much by chance.
 
@@ -58,6 +59,8 @@ def head_roles(
         Token ids, for ``same`` and ``induction``; floats are refused.
     special, delimiters : array_like of bool, shape (m,), optional
         Special tokens, which keep their weight by chance; what ``delimiter`` is about.
+    image : array_like of bool, shape (m,), optional
+        Tokens that stand for pieces of an image, for ``image``; they are no special tokens.
 
     Raises
     ------
@@ -79,9 +82,10 @@ def head_roles(
     m = array.shape[-1]
     tokens = RoleTokens(
         m,
-        ids=None if ids is None else _check_ids(_of_keys("ids", ids, m)),
-        special=None if special is None else _of_keys("special", special, m).astype(bool),
-        delimiters=None if delimiters is None else _of_keys("delimiters", delimiters, m) != 0,
+        None if ids is None else _check_ids(_of_keys("ids", ids, m)),
+        _marks("special", special, m),
+        _marks("delimiters", delimiters, m),
+        _marks("image", image, m),
     )
     n = array.shape[-2]
     chosen = _chosen(names, n, m)
@@ -110,6 +114,10 @@ def _check_ids(ids: IntArray) -> IntArray:
     if ids.dtype.kind not in "iu":
         raise TypeError(f"ids must be integers, got {ids.dtype} data")
     return ids
+
+
+def _marks(name: str, given: ArrayLike | None, count: int) -> BoolArray | None:
+    return None if given is None else _of_keys(name, given, count).astype(bool)
 
 
 def _of_keys(name: str, given: ArrayLike, count: int) -> IntArray:

@@ -1,10 +1,11 @@
 """What a head is for: how much weight it gives to keys of one kind, beside chance. Arrays only.
 
-A role names target keys of each query: the previous token, the first one, delimiters, other places
-of the same word, what followed it there. The score of a head is the mean weight on its targets over
-the rows that have a choice: they may see a target, and another key. By chance, with the head's own
-rows permuted among the keys they may see, a row whose dealt weights add up to w gives w t / d to t
-targets among d dealt keys. Both numbers are inner products of the map with a fixed matrix.
+A role names target keys of each query: the previous token, the first one, delimiters, pieces of an
+image that a word stands beside, other places of the same word, what followed it there. The score of
+a head is the mean weight on its targets over the rows that have a choice: they may see a target,
+and another key. By chance, with the head's own rows permuted among the keys they may see, a row
+whose dealt weights add up to w gives w t / d to t targets among d dealt keys. Both numbers are
+inner products of the map with a fixed matrix.
 
 Special tokens keep their weight, as under the control ``rows``, unless a role has them as targets.
 
@@ -33,14 +34,15 @@ class RoleTokens:
     ----------
     ids : ndarray of int, shape (m,), or None
         Which keys are the same token; None if that is not known.
-    special, delimiters : ndarray of bool, shape (m,), or None
-        Special tokens; special tokens and punctuation.
+    special, delimiters, image : ndarray of bool, shape (m,), or None
+        Special tokens; special tokens and punctuation; tokens that stand for pieces of an image.
     """
 
     count: int
     ids: IntArray | None = None
     special: BoolArray | None = None
     delimiters: BoolArray | None = None
+    image: BoolArray | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,11 @@ def _followers(places: IntArray, tokens: RoleTokens) -> BoolArray | None:
     return after
 
 
+def _image(places: IntArray, tokens: RoleTokens) -> BoolArray | None:
+    """Return pieces of an image as targets of words, not of each other."""
+    return None if tokens.image is None else tokens.image & ~tokens.image[places][:, None]
+
+
 ROLES = {
     row.name: row
     for row in (
@@ -116,6 +123,7 @@ ROLES = {
             source="clark2019bert",
             marks=True,
         ),
+        HeadRole("image", _image, "pieces of an image", own=True),
         HeadRole("same", _same, "the same token elsewhere", own=True, repeated=True),
         HeadRole(
             "induction",

@@ -123,9 +123,9 @@ def head_report(
         Key of :data:`~fourierkernels.diagnostics.summary.SPREADS`: what ± runs over.
     roles : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.roles.ROLES`, "all" or "none": how much weight
-        each head gives to the previous token, the first, delimiters, other places of the same token
-        and what followed it there, beside chance. The last two are measured on random tokens that
-        come twice.
+        each head gives to the previous token, the first, delimiters, pieces of an image, other
+        places of the same token and what followed it there, beside chance. The last two are
+        measured on random tokens that come twice.
     workers : int
         Processes on this machine, each with one thread and the network in its memory; each measures
         shares of the inputs, and the numbers are those of one process with one thread.

@@ -18,6 +18,7 @@ from fourierkernels.report.notes import role_sentence
 IDS = np.array([5, 7, 5, 9, 7, 4, 5, 7])
 N = len(IDS)
 DELIMITERS = np.isin(IDS, [9, 4])
+IMAGE = np.isin(np.arange(N), [1, 2])
 
 
 def even(*, causal: bool) -> np.ndarray:
@@ -37,6 +38,7 @@ TARGETS = {
     "previous": np.eye(N, k=-1),
     "first": np.eye(N)[:1].repeat(N, axis=0),
     "delimiter": DELIMITERS[None].repeat(N, axis=0),
+    "image": (IMAGE & ~IMAGE[:, None]).astype(float),
     "same": SAME,
     "induction": np.pad(SAME, ((0, 0), (1, 0)))[:, :-1],
 }
@@ -54,7 +56,7 @@ def test_head_made_for_a_role_has_score_one_and_an_even_head_is_at_chance(
     name: str, causal: bool
 ) -> None:
     maps = np.stack([exact(TARGETS[name], causal=causal), even(causal=causal)])
-    found = head_roles(maps, ids=IDS, delimiters=DELIMITERS)[name]
+    found = head_roles(maps, ids=IDS, delimiters=DELIMITERS, image=IMAGE)[name]
     assert found.score[0] == pytest.approx(1, abs=1e-12)
     assert found.chance[1] == pytest.approx(found.score[1], abs=1e-12)
     assert 0 < found.chance[0] < 0.75
@@ -70,7 +72,7 @@ def test_chance_of_a_causal_previous_token_is_the_mean_of_one_over_the_row() -> 
 def test_chance_is_the_mean_score_of_permuted_rows(causal: bool, marked: bool) -> None:
     maps, rng = drawn(1, causal=causal), np.random.default_rng(0)
     special = np.arange(N) == 3 if marked else None
-    options = {"ids": IDS, "delimiters": DELIMITERS, "special": special}
+    options = {"ids": IDS, "delimiters": DELIMITERS, "image": IMAGE, "special": special}
     found = head_roles(maps, **options)
     for name, role in ROLES.items():
         kept = None if role.marks else special

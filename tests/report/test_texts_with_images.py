@@ -9,12 +9,14 @@ import transformers
 
 import fourierkernels as fk
 from fourierkernels.checkpoints import attention_calls
+from fourierkernels.diagnostics import head_distances
 from fourierkernels.report import HeadLens
 
 SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
 HEADS = {"num_attention_heads": 2}
 IMAGE = {"image_size": 8, "patch_size": 4}
 TEXT = {**SMALL, **HEADS, "vocab_size": 30, "max_position_embeddings": 16, "pad_token_id": 0}
+OPTIONS: dict[str, Any] = {"baseline": False, "controls": "none", "statistics": "none"}
 ENDS = {"bos_token_id": 1, "eos_token_id": 2}
 
 
@@ -45,8 +47,7 @@ def batch() -> dict[str, torch.Tensor]:
 def test_self_attention_of_both_towers_is_measured_by_name(build: Any) -> None:
     torch.manual_seed(0)
     model = build().eval()
-    options: dict[str, Any] = {"baseline": False, "controls": "none", "statistics": "none"}
-    report = fk.head_report(model, [batch()], **options)
+    report = fk.head_report(model, [batch()], **OPTIONS)
     calls = [call for call in attention_calls(model, **batch()) if not call.cross]
     assert report.first.layers == tuple(call.name for call in calls)
     assert [shape[2:] for shape in report.first.shapes] == [(5, 5), (6, 6)]
@@ -56,10 +57,73 @@ def test_self_attention_of_both_towers_is_measured_by_name(build: Any) -> None:
         np.testing.assert_allclose(lens.maps(call.name, batch()), call.maps[0], atol=1e-6)
 
 
-def test_text_to_image_attention_is_recorded_and_is_no_part_of_a_report() -> None:
+def llava() -> Any:
+    """Return a model whose tokens 29 are replaced by the four pieces of an image."""
+    text = {**TEXT, **ENDS, "num_key_value_heads": 1}
+    config = transformers.LlavaConfig(
+        vision_config=transformers.CLIPVisionConfig(**SMALL, **HEADS, **IMAGE),
+        text_config=transformers.LlamaConfig(**text),
+        image_token_index=29,
+    )
+    torch.manual_seed(0)
+    return transformers.LlavaForConditionalGeneration(config).eval()
+
+
+def with_pieces(number: int = 0) -> dict[str, torch.Tensor]:
+    ids = torch.tensor([[1, 3 + number, 29, 29, 29, 29, 5, 6, 7]])
+    image = torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(number))
+    return {"input_ids": ids, "pixel_values": image, "attention_mask": torch.ones_like(ids)}
+
+
+def test_attention_of_a_text_to_the_image_beside_it_is_a_part() -> None:
     torch.manual_seed(0)
     model = blip().eval()
-    cross = [call for call in attention_calls(model, **batch()) if call.cross]
-    assert [tuple(call.maps.shape) for call in cross] == [(1, 2, 6, 5)]
-    with pytest.raises(ValueError, match="part must be left out for a network that is not"):
-        fk.head_report(model, [batch()], part="cross", baseline=False)
+    (cross,) = [call for call in attention_calls(model, **batch()) if call.cross]
+    assert tuple(cross.maps.shape) == (1, 2, 6, 5)
+    report = fk.head_report(model, [batch()], part="cross", **OPTIONS)
+    assert report.first.layers == (cross.name,)
+    (apart,) = report.frame("heads")["mean"]
+    expected = head_distances(cross.maps[0].double().numpy(), metric="frobenius_per_sqrt_n")
+    np.testing.assert_allclose(apart, expected[0, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "count"), [("encoder", "vision", 5), ("decoder", "language", 9)]
+)
+def test_parts_of_a_language_model_with_images_are_its_towers(
+    part: str, name: str, count: int
+) -> None:
+    report = fk.head_report(llava(), [with_pieces()], part=part, **OPTIONS)
+    (layer,) = report.first.layers
+    assert name in layer
+    lens = HeadLens(llava(), part=part)
+    assert lens.maps(layer, with_pieces()).shape == (2, count, count)
+
+
+def test_weight_of_words_on_pieces_of_an_image_is_a_role_beside_chance() -> None:
+    model, batches = llava(), [with_pieces(number) for number in range(3)]
+    found = fk.head_report(model, batches, part="decoder", roles=["image"], **OPTIONS).first.roles
+    scores = []
+    for one in batches:
+        maps = attention_calls(model, **one)[-1].maps[0]
+        scores.append(maps[:, 6:, 2:6].sum(-1).mean(-1))  # the words before see no image
+    np.testing.assert_allclose(found["image"].score[0], torch.stack(scores).mean(0), rtol=1e-5)
+    np.testing.assert_allclose(found["image"].chance[0], np.mean([4 / 7, 4 / 8, 4 / 9]), rtol=1e-5)
+    texts = [{key: one[key][:, 6:] for key in ("input_ids", "attention_mask")} for one in batches]
+    assert "image" not in fk.head_report(model, texts, part="decoder", **OPTIONS).first.roles
+
+
+def test_a_part_that_a_network_with_images_lacks_is_refused() -> None:
+    with pytest.raises(ValueError, match="none of this part beside 2 calls"):
+        fk.head_report(llava(), [with_pieces()], part="cross", **OPTIONS)
+    with pytest.raises(
+        ValueError, match="part must be one of encoder, decoder, cross, got 'image'"
+    ):
+        fk.head_report(llava(), [with_pieces()], part="image", **OPTIONS)
+    git = transformers.GitForCausalLM(
+        transformers.GitConfig(
+            **TEXT, **ENDS, vision_config={**SMALL, **HEADS, **IMAGE}, num_image_with_embedding=None
+        )
+    )
+    with pytest.raises(ValueError, match="part must be one that GitForCausalLM has as a module"):
+        fk.head_report(git.eval(), [batch()], part="encoder", **OPTIONS)

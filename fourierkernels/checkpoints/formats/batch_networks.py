@@ -1,5 +1,6 @@
 """How a model in memory is run on the rows of ready batches."""
 
+import inspect
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,6 +11,7 @@ from torch import nn
 
 from fourierkernels.checkpoints.batches import Row, joined
 from fourierkernels.checkpoints.checkpoint import (
+    AttentionPart,
     Checkpoint,
     Ids,
     Names,
@@ -22,8 +24,17 @@ from fourierkernels.checkpoints.formats.transformers_networks import (
 from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.foundation.arrays import BoolArray
+from fourierkernels.foundation.validation import check_choice
 
 TRIED = 24  # tokens of a row that a model is tried on
+WITH_IMAGES = {  # parts of a network that reads texts with images; pieces of an image have no ids
+    row.name: row
+    for row in (
+        AttentionPart("encoder", pairs=False, sides=lambda ids: ((), ())),
+        AttentionPart("decoder", pairs=False, sides=lambda ids: (ids, ids)),
+        AttentionPart("cross", pairs=False, sides=lambda ids: (ids, ())),
+    )
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,7 +96,13 @@ class BatchCheckpoint(Checkpoint):
         """Return the special tokens of the tokenizer, where tokens are what attends."""
         marks = self.tokenizer.special if self.tokenizer is not None else frozenset()
         keys = np.asarray(self.sides(item)[1], dtype=np.int64)
-        return np.isin(keys, sorted(marks)) if marks else None
+        return np.isin(keys, sorted(marks)) if marks and len(keys) else None
+
+    def image_tokens(self, item: Row) -> BoolArray | None:
+        """Return the tokens in whose place a language model reads pieces of an image."""
+        keys = np.asarray(self.sides(item)[1], dtype=np.int64)
+        marks = keys == getattr(getattr(self.model, "config", None), "image_token_id", None)
+        return marks if np.any(marks) else None
 
     def spans(self, item: Row) -> tuple[int, int] | None:
         """Return the numbers of queries and keys, where they follow from those of the tokens."""
@@ -95,7 +112,7 @@ class BatchCheckpoint(Checkpoint):
         return queries + self.added[0], keys + self.added[1]
 
     def _lengths(self, row: Row) -> tuple[int, int]:
-        source, target = row.length(), row.length(decoded=True)
+        source, target = row.length(), row.length(decoded=self.part.pairs)
         return {"encoder": (source, source), "decoder": (target, target)}.get(
             self.part.name, (target, source)
         )
@@ -151,3 +168,33 @@ class BatchCheckpoint(Checkpoint):
                 f"{type(self.model).__name__}"
             )
         return shapes[0][1:]
+
+
+def reads_images_too(model: Any) -> bool:
+    """Return whether a network of transformers reads texts and images together, as one sequence."""
+    given = inspect.signature(model.forward).parameters
+    both = "input_ids" in given and "pixel_values" in given
+    return both and not model.config.is_encoder_decoder
+
+
+def part_with_images(model: Any, name: str) -> tuple[AttentionPart, CallsOfPart]:
+    """Return a part of a network that reads texts with images, and the calls that belong to it.
+
+    The encoder is that of images; the decoder is the language model, whose tokens may stand for
+    pieces of an image; cross-attention is that of words to an image beside them.
+
+    Raises
+    ------
+    ValueError
+        If the name is none of these, or the network has no such part.
+    """
+    part = WITH_IMAGES[check_choice("part", name, list(WITH_IMAGES))]
+    if part.name == "cross":
+        return part, CallsOfPart(cross=True)
+    module = model.get_decoder() if part.name == "decoder" else model.get_encoder(modality="image")
+    inside = next((own for own, one in model.named_modules() if one is module), "")
+    if not inside:
+        raise ValueError(
+            f"part must be one that {type(model).__name__} has as a module, got {name!r}"
+        )
+    return part, CallsOfPart(f"{inside}.")

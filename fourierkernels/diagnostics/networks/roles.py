@@ -135,9 +135,14 @@ def _tokens(sample: HeadSample, *, repeated: bool) -> RoleTokens:
     special = special if special is not None and len(special) == m else None
     if repeated:
         return RoleTokens(m, ids=np.asarray(sample.item, dtype=np.int64), special=special)
+    image = sample.checkpoint.image_tokens(sample.item)
+    image = image if image is not None and len(image) == m else None
+    if special is not None and image is not None:
+        special = special & ~image  # to tokenizers they are special
     names = sample.checkpoint.labels(sample.item)[1]
     marks = punctuation(names) if len(names) == m else np.zeros(m, dtype=bool)
-    return RoleTokens(m, special=special, delimiters=marks if special is None else marks | special)
+    marks = marks if special is None else marks | special
+    return RoleTokens(m, special=special, delimiters=marks, image=image)
 
 
 def measure_repeated(

@@ -58,7 +58,7 @@ class DrawnTranslation(TunedEncoders):
     preset: str = "drawn"
 
     known = ENCODERS
-    measures: ClassVar = (ACCURACY, "BLEU", "BLEU-1", "BLEU-4", BREVITY)
+    measures: ClassVar[tuple[str, ...]] = (ACCURACY, "BLEU", "BLEU-1", "BLEU-4", BREVITY)
     table = Table(index=("encoder",), contender="encoder", measures=1)
     validations = 4
     names = ("translation_drawn_networks", "translation_drawn")
