@@ -81,7 +81,7 @@ class LanguageComparison(Comparison):
     study = "language"
     places: ClassVar = {"data": "data_manuals.py"}
     columns = "part row preset mixer rate steps seed options"
-    table = Table(("part", "row"), "row", family=("part",), parts=PARTS)
+    table = Table(("part", "preset", "row"), "row", family=("part",), parts=PARTS)
     score = f"valid {METRIC}"
     decided_by = f"test {METRIC}"  # columns have logarithms
     unit = "nats per word"
