@@ -99,7 +99,12 @@ class BatchCheckpoint(Checkpoint):
         return np.isin(keys, sorted(marks)) if marks and len(keys) else None
 
     def image_tokens(self, item: Row) -> BoolArray | None:
-        """Return the tokens in whose place a language model reads pieces of an image."""
+        """Return the tokens in whose place a language model reads pieces of an image.
+
+        Where words attend to the image beside them (Mllama), such a token only marks its place.
+        """
+        if any(type(one).__name__.endswith("CrossAttention") for one in self.inner.modules()):
+            return None
         keys = np.asarray(self.sides(item)[1], dtype=np.int64)
         marks = keys == getattr(getattr(self.model, "config", None), "image_token_id", None)
         return marks if np.any(marks) else None
