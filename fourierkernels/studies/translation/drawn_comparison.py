@@ -94,11 +94,11 @@ class DrawnTranslation(TunedEncoders):
 class DrawnScores(DrawnTranslation):
     """The report's question in its own measure, BLEU, once attention has learned the sentences.
 
-    The seeds of the pilot, and those that are compared, are in no earlier table.
+    The deviation of the first 16 seeds said that 32 would show the report's loss of 0.9. Before
+    them four other seeds had said that 16 would, too few to see how much seeds differ.
     """
 
-    seeds: tuple[int, ...] = tuple(range(51, 67))
-    pilot: tuple[int, ...] = (47, 48, 49, 50)
+    seeds: tuple[int, ...] = tuple(range(51, 83))
     encoders: tuple[str, ...] = ("attention", "Fourier", "DFT", "linear", "none")
     steps: int = 1_500
     trial_steps: int = 1_500
