@@ -128,14 +128,14 @@ def _owners(model: nn.Module) -> list[Any]:
 
 
 def _attributes(owner: Any) -> Kept:
-    """Return attributes by name, and the content of those that are dictionaries, where any is.
+    """Return attributes by name, and the contents of those that are dictionaries and not empty.
 
     Not a pair for each attribute: of so many new objects at every run the garbage collector visits
     all that there are, which took a third of a recording's time.
     """
     own = dict(vars(owner))
     return own, {
-        name: dict(value) for name, value in own.items() if isinstance(value, dict) and value
+        name: dict(value) for name, value in own.items() if isinstance(value, dict) and len(value)
     }
 
 

@@ -60,7 +60,7 @@ def head_roles(
     special, delimiters : array_like of bool, shape (m,), optional
         Special tokens, which keep their weight by chance; what ``delimiter`` is about.
     image : array_like of bool, shape (m,), optional
-        Tokens that stand for pieces of an image, for ``image``; they are no special tokens.
+        Tokens that stand for pieces of an image, for ``image``; none of them counts as special.
 
     Raises
     ------
@@ -82,10 +82,10 @@ def head_roles(
     m = array.shape[-1]
     tokens = RoleTokens(
         m,
-        None if ids is None else _check_ids(_of_keys("ids", ids, m)),
-        _marks("special", special, m),
-        _marks("delimiters", delimiters, m),
-        _marks("image", image, m),
+        ids=None if ids is None else _check_ids(_of_keys("ids", ids, m)),
+        special=_marks("special", special, m),
+        delimiters=_marks("delimiters", delimiters, m),
+        image=_marks("image", image, m),
     )
     n = array.shape[-2]
     chosen = _chosen(names, n, m)

@@ -44,6 +44,13 @@ class RoleTokens:
     delimiters: BoolArray | None = None
     image: BoolArray | None = None
 
+    @property
+    def resting(self) -> BoolArray | None:
+        """Keys that keep their weight: special tokens, but not those of an image."""
+        if self.special is None or self.image is None:
+            return self.special
+        return self.special & ~self.image
+
 
 @dataclass(frozen=True)
 class HeadRole:
@@ -212,7 +219,7 @@ def _weights(
     if targets is None:
         nothing = np.zeros(visible.shape)
         return nothing, nothing, 0
-    kept = None if role.marks else tokens.special
+    kept = None if role.marks else tokens.resting
     dealt = visible if kept is None else visible & ~kept
     hits = targets & dealt
     choice = hits.any(axis=1, keepdims=True) & (dealt & ~hits).any(axis=1, keepdims=True)

@@ -96,14 +96,19 @@ class BatchCheckpoint(Checkpoint):
         """Return the special tokens of the tokenizer, where tokens are what attends."""
         marks = self.tokenizer.special if self.tokenizer is not None else frozenset()
         keys = np.asarray(self.sides(item)[1], dtype=np.int64)
-        return np.isin(keys, sorted(marks)) if marks and len(keys) else None
+        if not marks or not len(keys):
+            return None
+        found, image = np.isin(keys, sorted(marks)), self.image_tokens(item)
+        return found if image is None else found & ~image
 
     def image_tokens(self, item: Row) -> BoolArray | None:
         """Return the tokens in whose place a language model reads pieces of an image.
 
         Where words attend to the image beside them (Mllama), such a token only marks its place.
         """
-        if any(type(one).__name__.endswith("CrossAttention") for one in self.inner.modules()):
+        modules = self.inner.named_modules()
+        own = [type(one).__name__ for name, one in modules if name.startswith(self.calls.inside)]
+        if any(name.endswith("CrossAttention") for name in own):
             return None
         keys = np.asarray(self.sides(item)[1], dtype=np.int64)
         marks = keys == getattr(getattr(self.model, "config", None), "image_token_id", None)
@@ -176,7 +181,7 @@ class BatchCheckpoint(Checkpoint):
 
 
 def reads_images_too(model: Any) -> bool:
-    """Return whether a network of transformers reads texts and images together, as one sequence."""
+    """Return whether a network reads texts and images together, and is no encoder-decoder."""
     given = inspect.signature(model.forward).parameters
     both = "input_ids" in given and "pixel_values" in given
     return both and not model.config.is_encoder_decoder
@@ -186,7 +191,7 @@ def part_with_images(model: Any, name: str) -> tuple[AttentionPart, CallsOfPart]
     """Return a part of a network that reads texts with images, and the calls that belong to it.
 
     The encoder is that of images; the decoder is the language model, whose tokens may stand for
-    pieces of an image; cross-attention is that of words to an image beside them.
+    pieces of an image; cross-attention is that of the decoder's words to an image beside them.
 
     Raises
     ------
@@ -194,12 +199,12 @@ def part_with_images(model: Any, name: str) -> tuple[AttentionPart, CallsOfPart]
         If the name is none of these, or the network has no such part.
     """
     part = WITH_IMAGES[check_choice("part", name, list(WITH_IMAGES))]
-    if part.name == "cross":
-        return part, CallsOfPart(cross=True)
-    module = model.get_decoder() if part.name == "decoder" else model.get_encoder(modality="image")
+    encodes = part.name == "encoder"
+    module = model.get_encoder(modality="image") if encodes else model.get_decoder()
     inside = next((own for own, one in model.named_modules() if one is module), "")
-    if not inside:
+    sees = "pixel_values" in inspect.signature(module.forward).parameters
+    if not inside or sees != encodes:  # it may be all of the network
         raise ValueError(
             f"part must be one that {type(model).__name__} has as a module, got {name!r}"
         )
-    return part, CallsOfPart(f"{inside}.")
+    return part, CallsOfPart(f"{inside}.", cross=part.name == "cross")

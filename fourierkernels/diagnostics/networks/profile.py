@@ -315,5 +315,7 @@ class HeadMeasures:
         for name, reason in reasons.items():
             if reason:
                 yield f"{name}: {_HINTS.split(reason)[0]}"
+        for name in (*self.roles.unseen, *self.repeated.unseen):
+            yield f"{name}: no input has rows with such keys and others"
         for name in self.statistics.without_meaning:
             yield f"{name}: it has no meaning for this network and these inputs"

@@ -46,6 +46,7 @@ class Roles(SlabMeasure):
 
     def __init__(self, names: Sequence[str] | str = "all", *, repeated: bool = False) -> None:
         self.asked = [name for name in check_roles(names) if ROLES[name].repeated == repeated]
+        self._by_name = "all" not in (names, *names)
         self._repeated = repeated
         self._taken = {name: RoleAccumulator(name) for name in self.asked}
         self._names: list[str] = []  # of those that have a meaning for the sample
@@ -118,6 +119,13 @@ class Roles(SlabMeasure):
         found = {name: one.summary(together=together) for name, one in self._taken.items()}
         return {name: one for name, one in found.items() if one is not None}
 
+    @property
+    def unseen(self) -> list[str]:
+        """Roles asked for by name of which no input had keys."""
+        found = self.summaries(1)
+        names = self.asked if self._by_name and not self.left_out else []
+        return [name for name in names if name not in found]
+
     def state(self) -> State:
         """Return what has been taken in."""
         taken = {name: one.state() for name, one in self._taken.items()}
@@ -137,8 +145,6 @@ def _tokens(sample: HeadSample, *, repeated: bool) -> RoleTokens:
         return RoleTokens(m, ids=np.asarray(sample.item, dtype=np.int64), special=special)
     image = sample.checkpoint.image_tokens(sample.item)
     image = image if image is not None and len(image) == m else None
-    if special is not None and image is not None:
-        special = special & ~image  # to tokenizers they are special
     names = sample.checkpoint.labels(sample.item)[1]
     marks = punctuation(names) if len(names) == m else np.zeros(m, dtype=bool)
     marks = marks if special is None else marks | special

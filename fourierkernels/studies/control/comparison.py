@@ -11,7 +11,7 @@ Every kernel gets the same three trials: initial radii (widths, scales) of equal
 from five seeds, beside a network that mixes nothing and one that mixes regardless of the tokens;
 seeds decide first weights, windows and dropout. Each network is measured by the
 error of its actions on the test episodes, and plays 20 episodes for each of two returns asked for,
-from the same starts. The level of the intervals is corrected for kernels times measures. The
+from the same starts. The level of the intervals is corrected for rows times measures. The
 episodes that a network learns from are always the same.
 """
 

@@ -138,6 +138,7 @@ def kernel_contenders(names: Iterable[str], *, names_sign: bool = True) -> tuple
     )
 
 
+# What mixes nothing, and what mixes whatever the tokens are, under the names of their mixers.
 CONTROLS = tuple(Contender(name, name) for name in CONTROL_MIXERS)
 
 
