@@ -356,10 +356,8 @@ def test_published_choices_are_those_of_least_validation_loss(name: str) -> None
                 assert row["rate"] == best["rate"]
                 assert json.loads(best["options"]).items() < json.loads(row["options"]).items()
                 continue
-            own = tuple(row[c] for c in tuned)
-            assert own == min(
-                found, key=found.__getitem__, default=own
-            )  # without a trial, the preset's
+            own = tuple(row[c] for c in tuned)  # that of the preset without a trial
+            assert own == min(found, key=found.__getitem__, default=own)
     for row in read_rows(main):
         assert int(row["seeds"]) == len(settings["seeds"])
     values = {value for field in ("rates", "sharpness") for value in settings.get(field, ())}

@@ -70,6 +70,6 @@ COMPARISONS: dict[str, Comparison] = {
         stand_in=_pairs,
     ),
     "translation-drawn": DrawnTranslation(time="42 min"),
-    "translation-scores": DrawnScores(time="56 min"),
+    "translation-scores": DrawnScores(time="84 min"),
     "translation-manuals": ManualTranslation(time="2 h"),
 }

@@ -94,7 +94,7 @@ class DrawnTranslation(TunedEncoders):
 class DrawnScores(DrawnTranslation):
     """The report's question in its own measure, BLEU, once attention has learned the sentences.
 
-    The deviation of the first 16 seeds said that 32 would show the report's loss of 0.9. Before
+    The deviation of the first 16 seeds said that 32 would show the report's loss of 0.88. Before
     them four other seeds had said that 16 would, too few to see how much seeds differ.
     """
 
