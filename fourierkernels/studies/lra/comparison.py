@@ -164,12 +164,13 @@ class RecallComparison(QuestionsComparison):
 
     Of 21 variants of nine kinds of task these were chosen because softmax learned them in a trial
     and the linear mixer did not; of one variant of dictionary other mixers were seen, too. The
-    seeds are not those of these trials.
+    seeds are not those of these trials. The deviation of the first five promised that 20 would show
+    3.6 points, the paper's largest gain; in dictionary seeds of softmax differ more than that.
     """
 
     steps: tuple[tuple[str, int], ...] = (("dictionary", 600), ("present", 600))
     rates: tuple[float, ...] = (4e-3, 8e-3, 1.6e-2)
-    seeds: tuple[int, ...] = (11, 12, 13, 14, 15)
+    seeds: tuple[int, ...] = tuple(range(11, 31))
     batch: int = 64
 
     names = ("lra_recall_networks", "lra_recall")
@@ -215,5 +216,5 @@ COMPARISONS: dict[str, Comparison] = {
     "lra-small": ArenaComparison(time="8 min"),
     "lra-drawn": DrawnComparison(time="8 min"),
     "lra-questions": QuestionsComparison(time="17 min"),
-    "lra-recall": RecallComparison(time="24 min"),
+    "lra-recall": RecallComparison(time="43 min"),
 }
