@@ -14,7 +14,7 @@ import torch
 import transformers
 from torch import nn
 
-Kept = tuple[dict[str, Any], dict[str, dict[Any, Any]]]
+Kept = dict[str, tuple[Any, dict[Any, Any] | None]]
 
 
 @contextmanager
@@ -128,25 +128,20 @@ def _owners(model: nn.Module) -> list[Any]:
 
 
 def _attributes(owner: Any) -> Kept:
-    """Return attributes by name, and the contents of those that are dictionaries and not empty.
-
-    Not a pair for each attribute: of so many new objects at every run the garbage collector visits
-    all that there are, which took a third of a recording's time.
-    """
-    own = dict(vars(owner))
-    return own, {
-        name: dict(value) for name, value in own.items() if isinstance(value, dict) and len(value)
+    """Return attributes by name, and the content of those that are dictionaries."""
+    return {
+        name: (value, dict(value) if isinstance(value, dict) else None)
+        for name, value in vars(owner).items()
     }
 
 
-def _put_back(owner: Any, kept: Kept) -> None:
-    attributes, contents = kept
+def _put_back(owner: Any, attributes: Kept) -> None:
     vars(owner).clear()
-    vars(owner).update(attributes)
-    for name, value in attributes.items():
-        if isinstance(value, dict):
+    for name, (value, content) in attributes.items():
+        vars(owner)[name] = value
+        if content is not None:
             value.clear()
-            value.update(contents.get(name, ()))
+            value.update(content)
 
 
 @dataclass(frozen=True)
