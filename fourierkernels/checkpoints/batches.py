@@ -15,7 +15,11 @@ from torch import Tensor
 # A mask, and the entries with one number per token that it belongs to.
 _MASKS = {
     "attention_mask": (
-        *("input_ids", "token_type_ids", "position_ids", "inputs_embeds", "cross_attention_mask"),
+        "input_ids",
+        "token_type_ids",
+        "position_ids",
+        "inputs_embeds",
+        "cross_attention_mask",
     ),
     "decoder_attention_mask": ("decoder_input_ids", "decoder_inputs_embeds"),
 }

@@ -29,7 +29,6 @@ from fourierkernels.checkpoints.formats.batch_networks import (
     TRIED,
     BatchCheckpoint,
     part_with_images,
-    reads_images_too,
 )
 from fourierkernels.checkpoints.formats.installed_models import token_network
 from fourierkernels.checkpoints.formats.package_models import ADAPTERS
@@ -37,6 +36,7 @@ from fourierkernels.checkpoints.formats.request import LoadRequest
 from fourierkernels.checkpoints.formats.transformers_networks import (
     CallsOfPart,
     attended_part,
+    reads_images_too,
     transformers_checkpoint,
 )
 from fourierkernels.checkpoints.recorders.call import watched_modules
@@ -234,7 +234,8 @@ def _runner(model: nn.Module, part: str | None) -> tuple[nn.Module, AttentionPar
     """Return what is run on rows, the part of the model, and which calls belong to it."""
     if isinstance(model, transformers.PreTrainedModel):
         model.config.use_cache = False  # keys and values of past tokens would only cost memory
-        if part is not None and reads_images_too(model):
+        joint = reads_images_too(model) and not model.config.is_encoder_decoder
+        if part is not None and joint:
             return model, *part_with_images(model, part)
         return attended_part(model, part)
     chosen = choose_part(part)

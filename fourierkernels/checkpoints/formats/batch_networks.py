@@ -20,6 +20,7 @@ from fourierkernels.checkpoints.contexts import device_of
 from fourierkernels.checkpoints.formats.request import must_run
 from fourierkernels.checkpoints.formats.transformers_networks import (
     CallsOfPart,
+    place_within,
 )
 from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.recording import recording
@@ -106,13 +107,13 @@ class BatchCheckpoint(Checkpoint):
 
         Where words attend to the image beside them (Mllama), such a token only marks its place.
         """
-        modules = self.inner.named_modules()
-        own = [type(one).__name__ for name, one in modules if name.startswith(self.calls.inside)]
-        if any(name.endswith("CrossAttention") for name in own):
-            return None
         keys = np.asarray(self.sides(item)[1], dtype=np.int64)
         marks = keys == getattr(getattr(self.model, "config", None), "image_token_id", None)
-        return marks if np.any(marks) else None
+        if not np.any(marks):
+            return None
+        modules = self.inner.named_modules()
+        own = [type(one).__name__ for name, one in modules if name.startswith(self.calls.inside)]
+        return None if any(name.endswith("CrossAttention") for name in own) else marks
 
     def spans(self, item: Row) -> tuple[int, int] | None:
         """Return the numbers of queries and keys, where they follow from those of the tokens."""
@@ -180,13 +181,6 @@ class BatchCheckpoint(Checkpoint):
         return shapes[0][1:]
 
 
-def reads_images_too(model: Any) -> bool:
-    """Return whether a network reads texts and images together, and is no encoder-decoder."""
-    given = inspect.signature(model.forward).parameters
-    both = "input_ids" in given and "pixel_values" in given
-    return both and not model.config.is_encoder_decoder
-
-
 def part_with_images(model: Any, name: str) -> tuple[AttentionPart, CallsOfPart]:
     """Return a part of a network that reads texts with images, and the calls that belong to it.
 
@@ -201,10 +195,10 @@ def part_with_images(model: Any, name: str) -> tuple[AttentionPart, CallsOfPart]
     part = WITH_IMAGES[check_choice("part", name, list(WITH_IMAGES))]
     encodes = part.name == "encoder"
     module = model.get_encoder(modality="image") if encodes else model.get_decoder()
-    inside = next((own for own, one in model.named_modules() if one is module), "")
+    inside = place_within(model, module)
     sees = "pixel_values" in inspect.signature(module.forward).parameters
-    if not inside or sees != encodes:  # it may be all of the network
+    if inside == "." or sees != encodes:  # it may be all of the network
         raise ValueError(
             f"part must be one that {type(model).__name__} has as a module, got {name!r}"
         )
-    return part, CallsOfPart(f"{inside}.", cross=part.name == "cross")
+    return part, CallsOfPart(inside, cross=part.name == "cross")

@@ -102,18 +102,29 @@ def attended_part(model: Any, part: str | None) -> tuple[Any, AttentionPart, Cal
     """Return what has to be run for a part, the part, and which calls of attention belong to it."""
     chosen = _part(model, part)
     if chosen.pairs:
-        decoder = model.get_decoder()
-        inside = next(name for name, module in model.named_modules() if module is decoder) + "."
+        inside = place_within(model, model.get_decoder())
         return model, chosen, CallsOfPart(inside, chosen.name == "cross")
     inner = _encoder(model) if model.config.is_encoder_decoder else model
     return inner, chosen, CallsOfPart()
 
 
+def place_within(model: Any, part: Any) -> str:
+    """Return what the names of the modules within a part begin with; "." if it is no part."""
+    return next((name for name, one in model.named_modules() if one is part), "") + "."
+
+
+def reads_images_too(model: Any) -> bool:
+    """Return whether a network reads texts and images together."""
+    given = inspect.signature(model.forward).parameters
+    return "input_ids" in given and "pixel_values" in given
+
+
 def _main_input(model: Any) -> str:
     """Return what a model reads; "input_ids", "pixel_values" or one of `SOUNDS`."""
     given = inspect.signature(model.forward).parameters
-    both = "input_ids" in given and "pixel_values" in given
-    if both and hasattr(model, "logit_scale"):  # CLIP and its kin run on both together only
+    if reads_images_too(model) and hasattr(
+        model, "logit_scale"
+    ):  # CLIP and its kin run on both together only
         named = " or ".join(f"--model-class {one}" for one in sides(model))
         raise ValueError(
             f"checkpoint must read token ids or images, got both in {type(model).__name__}"

@@ -122,9 +122,10 @@ class Roles(SlabMeasure):
     @property
     def unseen(self) -> list[str]:
         """Roles asked for by name of which no input had keys."""
+        if not self._by_name or self.left_out:
+            return []
         found = self.summaries(1)
-        names = self.asked if self._by_name and not self.left_out else []
-        return [name for name in names if name not in found]
+        return [name for name in self.asked if name not in found]
 
     def state(self) -> State:
         """Return what has been taken in."""

@@ -20,11 +20,11 @@ from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.translation.presets import BREVITY
-from fourierkernels.studies.translation.translation_measures import bleu_rows, copied_split
 from fourierkernels.studies.translation.tuned_encoders import (
     ACCURACY,
     MEAN_BLEU,
     TunedEncoders,
+    copied_scores,
     copied_words,
     targets,
 )
@@ -116,9 +116,7 @@ class DrawnScores(DrawnTranslation):
 
     def baselines(self) -> dict[str, Sequence[Baseline]]:
         """Return what copies of the source get."""
-        run = self.first_setup()
-        copies = copied_split(read_data(run), "test", positions=run.chosen_preset.positions)
-        score = {name: (value, count) for name, value, count in bleu_rows(copies)}[MEAN_BLEU]
+        score = copied_scores(self.first_setup())[MEAN_BLEU]
         return {"": [Baseline("copy of the source", *score)]}
 
 

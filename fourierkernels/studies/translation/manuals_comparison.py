@@ -31,8 +31,6 @@ from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.translation.presets import BREVITY
 from fourierkernels.studies.translation.translation_measures import (
-    bleu_rows,
-    copied_split,
     deviations,
     read_translations,
 )
@@ -40,6 +38,7 @@ from fourierkernels.studies.translation.tuned_encoders import (
     ACCURACY,
     MEAN_BLEU,
     TunedEncoders,
+    copied_scores,
     copied_words,
 )
 
@@ -109,8 +108,8 @@ class ManualTranslation(TunedEncoders):
         """Return the rates that trials chose, and the scores of copies of the source."""
         run = self.first_setup()
         data: PairFiles = read_data(run)
-        copies = copied_split(data, "test", positions=run.chosen_preset.positions)
-        scores = {name: value for name, value, _ in bleu_rows(copies) if name in MEASURES}
+        found = copied_scores(run)
+        scores = {name: value for name, (value, _) in found.items() if name in MEASURES}
         return {**super().facts(chosen), "pairs": data.pairs, "copies of the source": scores}
 
     def quick(self, folder: Path) -> Self:

@@ -10,10 +10,12 @@ import numpy as np
 from fourierkernels.studies.engine.comparison_table import Cell, Row
 from fourierkernels.studies.engine.contenders import Contender, Network
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
+from fourierkernels.studies.engine.run_setup import Setup, read_data
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.engine.tuned_rates import TunedRates
 from fourierkernels.studies.translation.bpe import STOP
 from fourierkernels.studies.translation.presets import PRESETS
+from fourierkernels.studies.translation.translation_measures import bleu_rows, copied_split
 
 if TYPE_CHECKING:
     from fourierkernels.studies.translation.pair_files import PairFiles
@@ -67,6 +69,12 @@ def targets(
     tokens = data.tokens(split)
     for start, n, m in data.index(split)[:most].tolist():
         yield tokens[start : start + n].tolist(), [*tokens[start + n : start + n + m], STOP]
+
+
+def copied_scores(run: Setup) -> dict[str, tuple[float, int]]:
+    """Return the scores of copies of the sources of a run's test set, and their sentences."""
+    copies = copied_split(read_data(run), "test", positions=run.chosen_preset.positions)
+    return {name: (value, count) for name, value, count in bleu_rows(copies)}
 
 
 def copied_words(data: "PairFiles") -> Baseline:
