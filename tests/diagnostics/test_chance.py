@@ -270,6 +270,50 @@ def test_position_means_keep_rows_and_the_totals_of_positions() -> None:
     assert (means[:, ~seen(n, "causal")] == 0).all()
 
 
+def proportional(head: np.ndarray, visible: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The map of largest entropy the slow way: all totals in turn, again and again."""
+    groups = [classes == number for number in np.unique(classes)]
+    groups += [np.arange(len(head))[:, None] == row for row in range(len(head))]
+    groups += [np.arange(len(head)) == 0]
+    mean = visible.astype(float)
+    for _ in range(600):
+        for group in (np.broadcast_to(group, head.shape) for group in groups):
+            mean[group] *= head[group].sum() / max(mean[group].sum(), 1e-300)
+    return mean
+
+
+PLACES = {
+    "text": np.arange(9.0)[:, None],
+    "patches": np.array([divmod(place, 3) for place in range(9)], dtype=float),
+    "shared places": np.arange(9.0)[:, None] // 2,
+}
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+@pytest.mark.parametrize("places", PLACES)
+def test_position_means_are_those_of_proportional_fitting(places: str, mask: str) -> None:
+    rng, visible, classes = (
+        np.random.default_rng(21),
+        seen(9, mask),
+        position_classes(PLACES[places]),
+    )
+    maps = unrelated(rng, soft(1.5), 9, mask)[0]
+    maps[1, 4] = 0.0  # a row whose weight is all on special tokens
+    maps[2, :, 0] = 0.0
+    expected = [proportional(head, visible, classes) for head in maps]
+    np.testing.assert_allclose(mean_positions(maps, visible, classes), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [6, 160])
+def test_heads_fitted_together_are_those_fitted_alone(n: int) -> None:
+    """Heads of very different sharpness, more than are fitted side by side at 160 tokens."""
+    rng, visible = np.random.default_rng(22), seen(n, "causal")
+    classes = position_classes(np.arange(n)[:, None])
+    maps = np.concatenate([unrelated(rng, soft(scale), n, "causal")[0] for scale in (0.1, 4.0)])
+    alone = [mean_positions(head[None], visible, classes)[0] for head in maps]
+    np.testing.assert_allclose(mean_positions(maps, visible, classes), alone, atol=1e-10)
+
+
 def test_patches_are_classed_by_rows_and_columns() -> None:
     places = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     classes = position_classes(places)

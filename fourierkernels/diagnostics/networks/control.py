@@ -13,7 +13,7 @@ import numpy as np
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.tokens import InputCounts
-from fourierkernels.diagnostics.chance import DRAWS, expected_part, visible_keys
+from fourierkernels.diagnostics.chance import DRAWS, expected_part, row_sums, visible_keys
 from fourierkernels.diagnostics.controls import ALL_KEYS, CONTROLS, POSITION
 from fourierkernels.diagnostics.distances import MAPS, METRICS
 from fourierkernels.diagnostics.maps import InapplicableError, row_entropies, row_products
@@ -122,7 +122,8 @@ class OwnRows(ControlDistances):
         at = (slab.layer, slab.window)
         if self._at != at:
             self._at, key = at, [self._seed, self._sample.index, *at]
-            self._draws = [np.random.default_rng([*key, draw]) for draw in range(DRAWS)]
+            count = DRAWS if row_sums(self.metric).of_products is None else 0
+            self._draws = [np.random.default_rng([*key, draw]) for draw in range(count)]
         maps, classes = slab.maps, None
         if self.control.name == POSITION:
             classes = self._positions(slab)

@@ -153,7 +153,7 @@ class HeadSample:
         """Names of the modules."""
         return tuple(call.name for call in self._calls)
 
-    @property
+    @cached_property
     def special(self) -> BoolArray | None:
         """Which keys are special tokens, ``(m,)``; None where that is not known."""
         return self.checkpoint.special(self.item)
