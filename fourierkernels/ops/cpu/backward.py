@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Saved
-from fourierkernels.ops.cpu.compiling import allocating, entry, inner
+from fourierkernels.ops.cpu.compiling import allocating, entry, inner, outer
 from fourierkernels.ops.cpu.layout import Layout, choose_run, flat, lay_out
 from fourierkernels.ops.cpu.packing import (
     Array,
@@ -176,6 +176,7 @@ def _backward_in_parallel(layout_leaves, setting_leaves, saved_leaves, result_le
 
 
 @allocating(error_model="numpy")
+@outer
 def _backward_groups(first, last, layout, settings, saved, results):
     """Do the work of some slabs of queries, counted over all groups."""
     slabs, work = results.key.shape[1], _work(layout, results)
@@ -202,6 +203,7 @@ def _work(layout, results):
 
 
 @inner(error_model="numpy")
+@outer
 def _backward_group(group, slab, layout, settings, saved, work, results):
     """Take a slab of queries through the heads that share a mask, or through one head."""
     each, (per_batch, per_head) = layout.mask.heads, results.groups
@@ -215,6 +217,7 @@ def _backward_group(group, slab, layout, settings, saved, work, results):
 
 
 @inner(error_model="numpy")
+@outer
 def _backward_slab(head, place, layout, settings, saved, work, results):
     n, (_, slab), slabs = layout.queries.shape[2], place, results.key.shape[1]
     start, stop = slab * n // slabs, (slab + 1) * n // slabs
@@ -232,6 +235,7 @@ def _backward_slab(head, place, layout, settings, saved, work, results):
 
 
 @inner(error_model="numpy")
+@outer
 def _backward_tile(here, rows, place, layout, settings, saved, work, results):
     """Add what a tile of keys and the queries of a slab give each other."""
     (head, start, tile), first, power = here, here[2] * TILE, settings.power

@@ -18,7 +18,7 @@ from numba import prange
 from numpy.typing import NDArray
 
 from fourierkernels.ops.arguments import Inputs, Options, Rows
-from fourierkernels.ops.cpu.compiling import allocating, entry, inner
+from fourierkernels.ops.cpu.compiling import allocating, entry, inner, outer
 from fourierkernels.ops.cpu.layout import choose_run, lay_out
 from fourierkernels.ops.cpu.packing import Array, Tile, new_tile, pack_queries, pack_tile
 from fourierkernels.ops.cpu.pairs import NOWHERE, TILE, highest_exponent
@@ -125,6 +125,7 @@ def _forward_in_parallel(layout_leaves, setting_leaves, result_leaves):
 
 
 @allocating(error_model="numpy")
+@outer
 def _forward_spans(first, last, layout, settings, results):
     """Do the work of some spans of queries, counted over all heads."""
     spans = (layout.queries.shape[2] + SPAN - 1) // SPAN
@@ -160,6 +161,7 @@ def _room(layout, settings):
 
 
 @inner(error_model="numpy")
+@outer
 def _forward_span(place, layout, settings, work, running, results):
     """Take queries from a first one on through the tiles of their keys."""
     (head, start), eps = place, settings.eps
@@ -190,6 +192,7 @@ def _block(first, work, running):
 
 
 @inner(error_model="numpy")
+@outer
 def _forward_block(place, rows, layout, settings, work, running, results):
     """Add a tile of keys to the sums of some rows."""
     finite = np.isfinite(np.sum(work.reaches[:rows]))
@@ -226,6 +229,7 @@ def _finish_rows(head, first, rows, layout, settings, work, running, results):
 
 
 @inner(error_model="numpy")
+@outer
 def _forward_tile(place, rows, layout, settings, work, running, kept):
     """Add a tile of keys to the sums of the rows."""
     (head, first, tile), start, power = place, place[2] * TILE, settings.power
