@@ -5,6 +5,7 @@ import re
 import warnings
 
 import families
+import family_batches
 import pytest
 import transformers
 
@@ -167,3 +168,10 @@ def test_maps_are_those_of_the_network_or_refused_with_a_reason(kind: str) -> No
 @pytest.mark.parametrize("kind", sorted({*families.FAMILIES} - {*FEW}))
 def test_every_family_is_equal_or_refused_with_a_reason(kind: str) -> None:
     check(kind)
+
+
+@pytest.mark.parametrize("kind", sorted(family_batches.MAKE))
+def test_no_map_that_a_network_returns_is_lost_in_silence(kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not family_batches.silent(kind)

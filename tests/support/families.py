@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -152,9 +153,9 @@ OVERRIDES: dict[str, Mapping[str, Any]] = {
 }
 
 
-def tiny_config(kind: str) -> Any:
-    """Return the smallest configuration of a family."""
-    return _shrunk(transformers.CONFIG_MAPPING[kind], OVERRIDES.get(kind, {}))
+def tiny_config(kind: str, entries: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return the smallest configuration of a family, with more entries than in `OVERRIDES`."""
+    return _shrunk(transformers.CONFIG_MAPPING[kind], {**OVERRIDES.get(kind, {}), **entries})
 
 
 def _shrunk(owner: Any, overrides: Mapping[str, Any]) -> Any:
@@ -177,7 +178,7 @@ def _has(config: Any, name: str) -> bool:
     return found is not _NOTHING and not isinstance(found, list | tuple | dict)
 
 
-def tiny_model(kind: str, seed: int = 0) -> Any:
+def tiny_model(kind: str, seed: int = 0, entries: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Return a network of a family with weights large enough for heads to differ.
 
     Raises
@@ -185,7 +186,7 @@ def tiny_model(kind: str, seed: int = 0) -> Any:
     ValueError
         If the recipe does not make it small.
     """
-    config = tiny_config(kind)
+    config = tiny_config(kind, entries)
     with torch.device("meta"):
         size = sum(one.numel() for one in transformers.AutoModel.from_config(config).parameters())
     if size > MOST_PARAMETERS:
@@ -273,7 +274,7 @@ class Trial:
         ):
             inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         output = owner(**inputs, output_attentions=True, **_options(self.model))
-        maps = _flat(getattr(output, self.returned, None))
+        maps = flat(getattr(output, self.returned, None))
         if not maps or any(one is None for one in maps):
             return None
         change = MAPS.get((self.model.config.model_type, self.returned), lambda found: found)
@@ -295,11 +296,13 @@ def _windows(maps: Tensor) -> Maps:
     return list(maps) if maps.ndim == 4 else [maps]  # SAM: images and heads in one
 
 
-def _flat(maps: Any) -> list[Any]:
+def flat(maps: Any) -> list[Any]:
     """Return maps that some networks group by their stages as one list."""
     if not isinstance(maps, tuple | list):
         return [maps] if maps is not None else []
-    return [inner for one in maps for inner in (_flat(one) if isinstance(one, tuple) else [one])]
+    return [
+        inner for one in maps for inner in (flat(one) if isinstance(one, tuple | list) else [one])
+    ]
 
 
 def _options(model: Any) -> Mapping[str, Any]:
