@@ -178,8 +178,8 @@ class _Fits:
     def logs(self) -> FloatArray:
         """Return logarithms of a, and of u, ``(H, n + 1)``."""
         for _ in range(_ROUNDS):
-            gaps, goals = self._gaps(), self._heads.goals
-            unmet = np.abs(gaps).max(axis=-1) > _FITTED * np.maximum(1.0, goals.max(axis=-1))
+            gaps, sums = self._gaps(), self._heads.goals[:, :-1]
+            unmet = np.abs(gaps).max(axis=-1) > _FITTED * np.maximum(1.0, sums.max(axis=-1))
             if not unmet.any():
                 break
             self._heads, gaps = self._heads.only(unmet), gaps[unmet]
