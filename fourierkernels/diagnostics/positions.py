@@ -7,8 +7,8 @@ class takes nearly all of its rows, proportional fitting would need any number o
 Scores that add up a bias of the offset and one of the first key give maps of this form.
 
 Each class shares its total out over its rows, whatever a and u are, so that n + 1 unknowns are left
-instead of one for each class, of which a text has twice as many. Heads are fitted side by side:
-maps of a text are small, and one at a time most of the time would pass between the operations.
+instead of one for each class, of which a text has up to twice as many. Heads are fitted side by
+side: maps of a text are small, and a head at a time most time would pass between the operations.
 """
 
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ def mean_positions(maps: FloatArray, visible: BoolArray, classes: IntArray) -> F
         Not negative.
     visible : ndarray of bool, shape (n, m)
     classes : ndarray of int, shape (n, m)
-        Numbers from 0; a row has one key of each at most.
+        Numbers from 0; tokens of one place have keys of one class.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def mean_positions(maps: FloatArray, visible: BoolArray, classes: IntArray) -> F
     array([[[1. , 0. ],
             [0.5, 0.5]]])
     """
-    seen = np.where(visible, maps, 0.0)
+    seen = np.where(visible, np.asarray(maps, dtype=np.float64), 0.0)
     size = max(1, _CELLS // (len(classes) * (int(classes.max()) + 1)))
     parts = [_means(seen[i : i + size], visible, classes) for i in range(0, len(maps), size)]
     return np.concatenate(parts)
@@ -81,10 +81,10 @@ def _means(maps: FloatArray, visible: BoolArray, classes: IntArray) -> FloatArra
     others, first = layout.shares(_Fits(layout, totals, goals).logs())
     others, first = others * totals[:, None], first * totals[:, layout.first]
     worst = float(np.abs(_masses(others.sum(axis=-1), first) - goals).max())
-    if worst > _ENOUGH:
+    if not worst <= _ENOUGH:
         raise InapplicableError(
-            f"the control position needs maps whose totals of offsets can be met, got row sums "
-            f"off by {worst:.1g} of a row"
+            f"the control position needs maps whose row sums can be met, got sums off by "
+            f"{worst:.1g} of a row"
         )
     return layout.maps(others, first)
 
@@ -131,7 +131,7 @@ class _Layout:
         most = np.maximum(scores.max(axis=1), at_first.max(axis=1))
         most = np.where(np.isfinite(most), most, 0.0)  # (h, C)
         others = self.others * np.exp(scores - most[:, None])
-        first = np.where(self._visible[:, 0], np.exp(first - most[:, self.first]), 0.0)
+        first = np.exp(np.where(self._visible[:, 0], first - most[:, self.first], -np.inf))
         total = others.sum(axis=1) + first @ self.at_first
         total = np.where(total > 0, total, 1.0)
         return others / total[:, None], first / total[:, self.first]
@@ -166,8 +166,10 @@ class _Fits:
         self._layout, given = layout, goals > 0
         masses = np.where(given, self._even(totals), 1.0)
         self._logs = np.where(given, np.log(np.where(given, goals, 1.0) / masses), -np.inf)
-        shares = layout.shares(self._logs)
-        self._heads = _Heads(np.arange(len(goals)), totals, goals, *shares)
+        # Without those of classes that a head gives nothing to: nothing would keep them in bounds.
+        others, first = layout.shares(self._logs)
+        others, first = others * (totals > 0)[:, None], first * (totals > 0)[:, layout.first]
+        self._heads = _Heads(np.arange(len(goals)), totals, goals, others, first)
 
     def _even(self, totals: FloatArray) -> FloatArray:
         """Return row sums, and the total on the first key, of classes shared out evenly."""
@@ -178,13 +180,21 @@ class _Fits:
     def logs(self) -> FloatArray:
         """Return logarithms of a, and of u, ``(H, n + 1)``."""
         for _ in range(_ROUNDS):
-            gaps, sums = self._gaps(), self._heads.goals[:, :-1]
-            unmet = np.abs(gaps).max(axis=-1) > _FITTED * np.maximum(1.0, sums.max(axis=-1))
+            gaps = self._gaps()
+            unmet = (np.abs(gaps) / self._sizes()).max(axis=-1) > _FITTED
             if not unmet.any():
                 break
             self._heads, gaps = self._heads.only(unmet), gaps[unmet]
             self._move(self._steps(gaps), gaps)
         return self._logs
+
+    def _sizes(self) -> FloatArray:
+        """Return what gaps are a share of: the largest row sum, and the total on the first key."""
+        goals = self._heads.goals
+        sizes = np.broadcast_to(goals[:, :-1].max(axis=-1, keepdims=True), goals.shape).copy()
+        sizes[:, -1] = goals[:, -1]
+        shared: FloatArray = np.maximum(1.0, sizes)
+        return shared
 
     def _gaps(self) -> FloatArray:
         """Return by how much row sums, and the total on the first key, are exceeded."""

@@ -314,6 +314,27 @@ def test_heads_fitted_together_are_those_fitted_alone(n: int) -> None:
     np.testing.assert_allclose(mean_positions(maps, visible, classes), alone, atol=1e-10)
 
 
+def test_a_hard_head_is_fitted_as_alone_beside_a_soft_one() -> None:
+    """The soft head has offsets that the hard one has not: nothing must grow there."""
+    n, key = 108, np.zeros(108, dtype=int)
+    key[[1, 4, 12, 13, 14, 16, 19, 22, 33, 46, 47, 48, 49, 52, 56, 63, 64, 65, 66, 98, 104]] = 107
+    key[[6, 15, 35, 53, 60, 67, 87, 89, 90, 91]] = 106
+    maps = np.stack([np.eye(n)[key], np.full((n, n), 1 / n)])
+    visible, classes = seen(n, "full"), position_classes(np.arange(float(n))[:, None])
+    means = mean_positions(maps, visible, classes)
+    np.testing.assert_allclose(means[0], mean_positions(maps[:1], visible, classes)[0], atol=1e-10)
+
+
+def test_row_sums_are_met_however_much_the_first_key_takes() -> None:
+    rng, n = np.random.default_rng(23), 300
+    scores = rng.normal(size=(3, n, n)) + 12.0 * (np.arange(n) == 0)
+    maps = np.exp(np.where(seen(n, "causal"), scores, -np.inf))
+    maps /= maps.sum(axis=-1, keepdims=True)
+    classes = position_classes(np.arange(float(n))[:, None])
+    means = mean_positions(maps, seen(n, "causal"), classes)
+    np.testing.assert_allclose(means.sum(axis=-1), 1.0, rtol=0, atol=2e-11)
+
+
 def test_patches_are_classed_by_rows_and_columns() -> None:
     places = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     classes = position_classes(places)

@@ -137,3 +137,13 @@ def test_vectors_are_the_widest_where_these_slow_nothing_down(
     assert total(np.ones(3)) == 3
     (code,) = total.inspect_llvm().values()
     assert ('"prefer-vector-width"="512"' in code) != slowed
+
+
+def test_a_mark_that_would_do_nothing_or_harm_is_refused() -> None:
+    def twice(x: float) -> float:
+        return x + x
+
+    with pytest.raises(TypeError, match="outer must stand below inner, got"):
+        compiling.outer(compiling.inner()(twice))
+    with pytest.raises(TypeError, match=r"must be always inlined, got .*twice"):
+        compiling.entry()(compiling.outer(twice))(1.0)

@@ -34,6 +34,7 @@ depends on nothing but the sources and the processor's features, by which numba 
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import FunctionType
 
 from numba import njit
 from numba.core.caching import IndexDataCacheFile
@@ -99,6 +100,9 @@ class _Lowering(BaseNativeLowering):  # type: ignore[misc]
     def run_pass(self, state):
         """Lower the function into a library of its own."""
         if hasattr(state.func_id.func, _OUTER):
+            if not state.flags.forceinline:
+                name = state.func_id.func_qualname
+                raise TypeError(f"an outer function must be always inlined, got {name}")
             state.library = _Inlined(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
         return super().run_pass(state)
@@ -130,7 +134,15 @@ def entry(**options):
 
 
 def outer(function):
-    """Mark a function that is always inlined as one that the entry optimises."""
+    """Mark a function that is always inlined as one that the entry optimises; below `inner`.
+
+    Raises
+    ------
+    TypeError
+        For a function that numba has already.
+    """
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"outer must stand below inner, got {function}")
     setattr(function, _OUTER, True)
     return function
 
