@@ -190,11 +190,9 @@ class _Fits:
 
     def _sizes(self) -> FloatArray:
         """Return what gaps are a share of: the largest row sum, and the total on the first key."""
-        goals = self._heads.goals
-        sizes = np.broadcast_to(goals[:, :-1].max(axis=-1, keepdims=True), goals.shape).copy()
-        sizes[:, -1] = goals[:, -1]
-        shared: FloatArray = np.maximum(1.0, sizes)
-        return shared
+        sizes: FloatArray = np.maximum(1.0, self._heads.goals)
+        sizes[:, :-1] = sizes[:, :-1].max(axis=-1, keepdims=True)
+        return sizes
 
     def _gaps(self) -> FloatArray:
         """Return by how much row sums, and the total on the first key, are exceeded."""

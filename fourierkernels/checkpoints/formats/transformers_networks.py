@@ -122,9 +122,8 @@ def reads_images_too(model: Any) -> bool:
 def _main_input(model: Any) -> str:
     """Return what a model reads; "input_ids", "pixel_values" or one of `SOUNDS`."""
     given = inspect.signature(model.forward).parameters
-    if reads_images_too(model) and hasattr(
-        model, "logit_scale"
-    ):  # CLIP and its kin run on both together only
+    # CLIP and its kin run on both together only.
+    if reads_images_too(model) and hasattr(model, "logit_scale"):
         named = " or ".join(f"--model-class {one}" for one in sides(model))
         raise ValueError(
             f"checkpoint must read token ids or images, got both in {type(model).__name__}"
