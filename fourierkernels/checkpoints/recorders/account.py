@@ -73,14 +73,14 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return function(*args, **given)
         if isinstance(function, HigherOrderOperator):
             return self._higher(function, args, given, where)
-        name, positions, fused = told_of(function)
+        name, written, fused = told_of(function)
         if args and isinstance(args[0], Tensor) and args[0].is_nested:
             return self._nested(name, function, args, given, where)
         if name in VIEWS:
             return function(*args, **given)
         if name in PARTS and (parts := self._in_parts(function, args, given)) is not NotImplemented:
             return parts
-        self._save(args[k] for k in positions if k < len(args))
+        self._save(args[k] if k < len(args) else given.get(one) for k, one in written)
         result = function(*args, **given)
         self._depart(where, function, args, given, result)
         if fused:

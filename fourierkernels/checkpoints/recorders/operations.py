@@ -69,11 +69,15 @@ class Step(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def told_of(function: Any) -> tuple[str, tuple[int, ...], bool]:
-    """Return an operation's name, which arguments it writes to, and if it is attention in one."""
-    given = [(k, one.alias_info) for k, one in enumerate(function._schema.arguments)]
+def told_of(function: Any) -> tuple[str, tuple[tuple[int, str], ...], bool]:
+    """Return an operation's name, place and name of what it writes to, if it is attention in one.
+
+    What it writes to may be given by name, as `out` is.
+    """
+    given = [(k, one.name, one.alias_info) for k, one in enumerate(function._schema.arguments)]
+    written = tuple((k, name) for k, name, alias in given if alias and alias.is_write)
     name = function.overloadpacket.__name__
-    return name, tuple(k for k, alias in given if alias and alias.is_write), is_fused(name)
+    return name, written, is_fused(name)
 
 
 @lru_cache(maxsize=1024)

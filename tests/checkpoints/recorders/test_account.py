@@ -739,3 +739,33 @@ def test_a_query_that_pools_is_recorded_also_if_all_texts_share_it(shared: bool)
     (call,) = recorded(model, x)
     assert (call.pools, call.cross, call.maps.shape) == (True, shared, (B, 1, 1, N))
     torch.testing.assert_close(call.queries[:, 0], model.query(x).expand(B, -1, -1))
+
+
+OVERWRITING: dict[str, Callable[[Tensor], Any]] = {
+    "in place": lambda x: x.zero_(),
+    "by name": lambda x: torch.mul(x, 0.0, out=x),
+    "in a list": lambda x: torch._foreach_mul_([x], 0.0),
+    "as a view": lambda x: x[..., 0].fill_(7.0),
+    "by numbers": lambda x: x.data.copy_(torch.ones(x.shape)),
+}
+
+
+@pytest.mark.parametrize("way", OVERWRITING)
+@pytest.mark.parametrize("part", range(3))
+def test_vectors_are_those_that_were_read_however_they_are_overwritten(part: int, way: str) -> None:
+    layer = Kind("plain").eval()
+    x = torch.randn(B, N, E)
+    vectors = layer.vectors(x)
+
+    def attend(layer: Kind, x: Tensor) -> Tensor:
+        q, k, v = layer.vectors(x)
+        found = torch.softmax(q @ k.mT / 2, -1) @ v
+        OVERWRITING[way]((q, k, v)[part])
+        return layer.joined(found)
+
+    layer.forward = partial(attend, layer)  # type: ignore[method-assign]
+    with torch.inference_mode(), recording(layer) as calls:
+        layer(x)
+    (call,) = calls
+    for found, expected in zip((call.queries, call.keys, call.values), vectors, strict=True):
+        torch.testing.assert_close(found, expected)
