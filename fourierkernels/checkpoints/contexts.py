@@ -14,7 +14,7 @@ import torch
 import transformers
 from torch import nn
 
-Kept = dict[str, tuple[Any, dict[Any, Any] | None]]
+Kept = tuple[dict[str, Any], list[tuple[dict[Any, Any], dict[Any, Any]]]]
 
 
 @contextmanager
@@ -128,20 +128,18 @@ def _owners(model: nn.Module) -> list[Any]:
 
 
 def _attributes(owner: Any) -> Kept:
-    """Return attributes by name, and the content of those that are dictionaries."""
-    return {
-        name: (value, dict(value) if isinstance(value, dict) else None)
-        for name, value in vars(owner).items()
-    }
+    """Return attributes by name, and those that are dictionaries with what is in them."""
+    own = dict(vars(owner))
+    return own, [(one, dict(one)) for one in own.values() if isinstance(one, dict)]
 
 
 def _put_back(owner: Any, attributes: Kept) -> None:
+    own, inside = attributes
     vars(owner).clear()
-    for name, (value, content) in attributes.items():
-        vars(owner)[name] = value
-        if content is not None:
-            value.clear()
-            value.update(content)
+    vars(owner).update(own)
+    for one, content in inside:
+        one.clear()
+        one.update(content)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import transformers
 from PIL import Image
 from tolerances import TOLERANCE
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from fourierkernels.checkpoints import attention_calls
 from fourierkernels.checkpoints.checkpoint import Checkpoint, TokenCheckpoint
@@ -190,6 +191,13 @@ class PaddedCheckpoint(RestlessCheckpoint):
         return None
 
 
+class PaddingCheckpoint(PaddedCheckpoint):
+    """One that pads with zeros."""
+
+    def forward(self, batch: Any) -> Tensor:
+        return self.model(pad_sequence([torch.tensor(item) for item in batch], batch_first=True))
+
+
 class BrokenCheckpoint(RestlessCheckpoint):
     """One that does not run."""
 
@@ -217,6 +225,13 @@ def test_random_numbers_are_the_same_for_every_input(source: str) -> None:
     assert before[1] == random.getstate()
     np.testing.assert_array_equal(before[2], np.random.get_state()[1])  # noqa: NPY002
     assert [note[: len(DRAWS)] for note in isolated(checkpoint, items[0]).notes] == [DRAWS]
+
+
+def test_random_numbers_are_told_from_padding() -> None:
+    (note,) = isolated(restless(SOURCES["torch"], PaddingCheckpoint), texts([7])[0]).notes
+    assert note.startswith(DRAWS)
+    (note,) = isolated(restless(lambda: 1.0, PaddingCheckpoint), texts([7])[0]).notes
+    assert re.match(LEAKS, note)
 
 
 def test_results_that_no_seed_repeats_are_said_to_differ() -> None:

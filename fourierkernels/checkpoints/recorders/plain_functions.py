@@ -11,7 +11,7 @@ operands counts as a product; keys and values that several heads share are repea
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -106,9 +106,14 @@ def _without_modes() -> Iterator[None]:
             dispatch._push_mode(mode)
 
 
+@lru_cache
+def _is_operator(kind: type) -> bool:
+    return issubclass(kind, HigherOrderOperator)
+
+
 def _is_flexible(function: Any) -> bool:
     """Tell whether a function is torch's flex_attention, as it is called without a compiler."""
-    return isinstance(function, HigherOrderOperator) and str(function) == "flex_attention"
+    return _is_operator(type(function)) and str(function) == "flex_attention"
 
 
 class _Watch(TorchFunctionMode):

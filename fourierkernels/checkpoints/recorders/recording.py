@@ -93,7 +93,7 @@ def recording(model: nn.Module, *, slab: int = 0) -> Iterator[RecordedCalls]:
             if _is_linear(module):
                 hook = module.register_forward_pre_hook(find_projection(recorded))
                 stack.callback(hook.remove)
-        record_interface(stack, model, names, recorded)
+        record_interface(stack, model, modules, recorded)
         stack.enter_context(record_functions(model, modules, recorded, claimed=claimed))
         yield recorded
 

@@ -5,7 +5,7 @@ models with this package's attention keep it.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -29,18 +29,19 @@ _PREFIX = "fourierkernels"  # prefix of the names of this package's attention
 def record_interface(
     stack: ExitStack,
     model: nn.Module,
-    names: dict[int, str],
+    modules: Sequence[tuple[str, nn.Module]],
     calls: RecordedCalls,
 ) -> None:
     """Record what goes through the attention interface, if the model is one of transformers."""
     transformers = sys.modules.get("transformers")
-    if transformers is None or not any(
-        isinstance(module, transformers.PreTrainedModel) for module in model.modules()
-    ):
+    kind = () if transformers is None else transformers.PreTrainedModel
+    owners = [module for _, module in modules if isinstance(module, kind)]
+    if not owners:
         return
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as INTERFACE
 
-    _make_eager(stack, model, transformers.PreTrainedModel)
+    _make_eager(stack, owners)
+    names = {id(module): name for name, module in modules}
     choose = INTERFACE.get_interface
 
     def chosen(name: str, default: Any) -> Any:
@@ -50,8 +51,7 @@ def record_interface(
     stack.callback(vars(INTERFACE).pop, "get_interface")
 
 
-def _make_eager(stack: ExitStack, model: nn.Module, kind: type) -> None:
-    owners: list[Any] = [module for module in model.modules() if isinstance(module, kind)]
+def _make_eager(stack: ExitStack, owners: Sequence[Any]) -> None:
     for owner in owners:
         before = owner.config._attn_implementation
         if before != "eager" and not str(before).startswith(_PREFIX):
