@@ -50,7 +50,7 @@ def draw_cover(path: Path, *, quick: bool) -> None:
         density = KernelDensity("fourier4", radius=RADIUS).fit(key).density(at)
         lower.fill_between(at[:, 0], density, color="0.87", linewidth=0)
         lower.plot(at, FourierKernel(4).value(RADIUS * (at - QUERY)), color=plotting.COLOURS[1])
-        lower.text(0.95, 0.03, "density of the keys", ha="right", transform=lower.transAxes)
+        lower.text(0.95, 0.1, "density of the keys", ha="right", transform=lower.transAxes)
         lower.text(QUERY + 0.35, 0.32, "kernel $(\\sin\\, x/x)^4$", color=plotting.COLOURS[1])
         lower.set(xlabel="key", yticks=[], ylim=(0, None), xlim=(-3, 3))
         figure.savefig(path)
