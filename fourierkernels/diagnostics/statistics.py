@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fourierkernels.diagnostics.kernel_gap import gaussian_gap, key_norm_spread
+from fourierkernels.diagnostics.kernel_gap import gap_of_rows, key_norm_spread
 from fourierkernels.diagnostics.maps import row_entropies, row_products
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.validation import check_choice
@@ -184,14 +184,14 @@ STATISTICS = {
         ),
         HeadStatistic(
             name="gaussian_gap",
-            function=lambda heads: gaussian_gap(heads.maps, heads.keys, scale=heads.scale),
+            function=lambda heads: gap_of_rows(heads.maps, heads.keys, scale=heads.scale),
             reads=KEYS,
             unit="share of the weight",
             description="weight that moves if the Gaussian kernel replaces softmax",
         ),
         HeadStatistic(
             name="centred_gaussian_gap",
-            function=lambda heads: gaussian_gap(
+            function=lambda heads: gap_of_rows(
                 heads.maps, heads.keys, scale=heads.scale, centred=True
             ),
             reads=KEYS,
