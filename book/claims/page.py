@@ -62,7 +62,7 @@ def said(claim: Claim) -> str:
 def _power(claim: Claim) -> Iterator[str]:
     """Write what a measurement that saw nothing could have seen."""
     if claim.smallest:
-        yield f"*Smallest that would have shown:* {claim.smallest}. *The paper:* {claim.paper}."
+        yield f"*Smallest detectable:* {claim.smallest}. *The paper:* {claim.paper}."
         yield ""
 
 
