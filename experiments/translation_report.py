@@ -1,4 +1,4 @@
-"""The tables of "Do You Really Need Attention?" in small: BLEU by length, four models and more.
+"""The tables of "Do You Really Need Attention?" on a small scale: BLEU by length and model.
 
     python experiments/translation_report.py [--data FOLDER] [--runs FOLDER] [--output FOLDER]
         [--preset little] [--models NAME ...] [--seeds N ...] [--sentences N] [--workers N]

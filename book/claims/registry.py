@@ -35,7 +35,7 @@ VERDICTS = {
 }
 HOW = {
     "derived": "derived",
-    "measured": "measured here, in small",
+    "measured": "measured here, on a small scale",
     "elsewhere": "on another device or data than stated",
 }
 

@@ -1,4 +1,4 @@
-"""The control table of the FourierFormer paper in small: kernels on generated episodes.
+"""The control table of the FourierFormer paper on a small scale: kernels on generated episodes.
 
 [nguyen2022fourierformer]_, table 4, compares softmax with Fourier attention in decision
 transformers on nine sets of D4RL. Here very small networks (preset "tiny": 1 layer of 2 heads of 16

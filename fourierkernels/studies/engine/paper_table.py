@@ -1,6 +1,6 @@
 """A table of a paper: its mixers on its problems, over seeds, beside the published numbers.
 
-A study's ``comparison.py`` lists its tables beside the comparison in small; each is data. A network
+A study's ``comparison.py`` lists its tables beside the small comparison; each is data. A network
 is a run by the preset that follows the paper, and keeps its folder.
 """
 

@@ -155,7 +155,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
     packages : tuple of str
         Distributions whose versions ``results.json`` names besides those of the engine.
     experiment : str
-        Name of the committed results in which its models are compared in small.
+        Name of the committed results in which its models are compared on a small scale.
     description : str
         File in the folder of a run that says how its data are read (:meth:`reading`).
     normalises : bool

@@ -1,4 +1,4 @@
-"""The image table of the FourierFormer paper in small: kernels of attention on two sets of images.
+"""The image table of the FourierFormer paper on a small scale: kernels on two sets of images.
 
 [nguyen2022fourierformer]_, table 2, compares softmax with Fourier attention in DeiT-tiny on
 ImageNet. Here the preset "digits" (2 layers of 2 heads of 16 features, 17 tokens) is trained on

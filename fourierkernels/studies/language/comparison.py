@@ -1,4 +1,4 @@
-"""The language tables of the FourierFormer paper in small: kernels, radii and sizes compared.
+"""Language tables of the FourierFormer paper on a small scale: kernels, radii, sizes compared.
 
 [nguyen2022fourierformer]_ compares softmax with Fourier attention on WikiText-103 (its table 1),
 powers l (table 4) and initial radii R (table 5), one network each. Here small models (preset
