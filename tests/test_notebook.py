@@ -20,6 +20,13 @@ def test_a_table_is_markdown_with_its_mathematics():
     ]
 
 
+def test_negative_numbers_of_a_table_have_a_minus_sign():
+    cells = [-0.5, "(-2 to -1)", "1e-05", "$x^{-2}$", "`-1`", "2023-01-02", "part-1", "[a](-1)"]
+    written = notebook.table(["a"] * len(cells), [cells]).data.splitlines()[-1]
+    shown = written.strip("| ").split(" | ")
+    assert shown == ["−0.5", "(−2 to −1)", "1e−05", *map(str, cells[3:])]
+
+
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match="rows must have 2 cells like the header, got 1 in row 1"):
         notebook.table(["a", "b"], [[1, 2], [3]])

@@ -1,5 +1,6 @@
 """Attention as a regression that follows a slider: one row of a head, and its Gaussian twin."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,7 +29,8 @@ from fourierkernels.report.opened import Network
 
 CENTRES = ("origin", "mean key")
 _NAMED = 26  # tokens up to which each key has its name below
-_STRONGEST = 8  # keys that are named in the plane
+_STRONGEST = 8  # keys that are named in the plane, where there is room
+_WIDTH, _HEIGHT = 7.0, 13.0  # of a letter, about
 
 
 @dataclass(frozen=True)
@@ -208,14 +210,16 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
         result = self.result
         title = f"keys, {result.kept:.0%} of their variance in this plane"
         panel.frame(picture, {"x": [], "y": []}, y=title)
+        places = [(panel.across(float(x)) + 6, panel.down(float(y)) - 6) for x, y in result.plane]
         for k, (x, y) in enumerate(result.plane):
             radius = 2.0 + 16.0 * float(np.sqrt(result.softmax[k]))
             place = {"cx": number(panel.across(float(x))), "cy": number(panel.down(float(y)))}
             look = {**fill(1), "fill-opacity": "0.45", "stroke": INK, "stroke-opacity": "0.5"}
             picture.add(element("circle", {**look, **place, "r": number(radius)}))
-        for k in np.argsort(-result.softmax)[:_STRONGEST]:
-            x, y = map(float, result.plane[k])
-            picture.add(label(_short(self.tokens[k]), panel.across(x) + 6, panel.down(y) - 6))
+        names = [(_short(token), *place) for token, place in zip(self.tokens, places, strict=True)]
+        strongest = [names[k] for k in np.argsort(-result.softmax)[:_STRONGEST]]
+        for name, x, y in _without_overlap(strongest):
+            picture.add(label(name, x, y))
         middle = result.plane.mean(axis=0) if self.state.centre != CENTRES[0] else None
         if middle is not None:
             x, y = panel.across(float(middle[0])), panel.down(float(middle[1]))
@@ -232,6 +236,19 @@ def _principal_plane(keys: FloatArray) -> tuple[FloatArray, float]:
     axes = axes[:2] * np.sign(axes[:2][np.arange(2), np.abs(axes[:2]).argmax(axis=1)])[:, None]
     total = float(np.square(sizes).sum())
     return keys @ axes.T, float(np.square(sizes[:2]).sum() / total) if total else 1.0
+
+
+def _without_overlap(names: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """Return names with their places, but those that would lie on one before them."""
+    kept: list[tuple[str, float, float]] = []
+    for name, x, y in names:
+        apart = (
+            abs(y - b) >= _HEIGHT or x >= a + _WIDTH * len(other) or a >= x + _WIDTH * len(name)
+            for other, a, b in kept
+        )
+        if all(apart):
+            kept.append((name, x, y))
+    return kept
 
 
 def _named(weights: FloatArray) -> IntArray:

@@ -6,6 +6,7 @@ results it reads in the folders ``results`` and ``data`` beside it.
 
 import csv
 import os
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import Markdown
 
+_VERBATIM = re.compile(r"(\$[^$]*\$|`[^`]*`|\]\([^)]*\))")  # mathematics, code, a link's target
+_NEGATIVE = re.compile(r"(?:(?<=\de)|(?<![^\s(\[/]))-(?=\d)")  # -2, (-2 to -1), 1e-05; not 1-2
 FAST = os.environ.get("FK_FAST") == "1"
 RESULTS = ("results", "experiments/results")
 DATA = ("data", "notebooks/data")
@@ -41,7 +44,8 @@ def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> "Markdown":
     Parameters
     ----------
     header, rows
-        Cells, written by ``str``; all rows are as long as the header.
+        Cells, written by ``str``; all rows are as long as the header. Negative numbers get a minus
+        sign instead of a hyphen, which lines may be broken after; mathematics and code stay.
 
     Raises
     ------
@@ -51,7 +55,7 @@ def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> "Markdown":
     with needed_for("a table of a chapter"):
         from IPython.display import Markdown
 
-    lines = [[str(cell) for cell in row] for row in rows]
+    lines = [[_with_minus(str(cell)) for cell in row] for row in rows]
     for number, line in enumerate(lines):
         if len(line) != len(header):
             raise ValueError(
@@ -60,6 +64,12 @@ def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> "Markdown":
             )
     written = [[str(cell) for cell in header], ["---"] * len(header), *lines]
     return Markdown("\n".join(f"| {' | '.join(line)} |" for line in written))
+
+
+def _with_minus(cell: str) -> str:
+    parts = _VERBATIM.split(cell)  # every second one is such
+    parts[::2] = [_NEGATIVE.sub("−", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def kernel_title(name: str) -> str:
