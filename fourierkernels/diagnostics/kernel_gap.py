@@ -76,7 +76,7 @@ def gaussian_counterpart(
     ValueError
         If the shapes do not fit, rows are not probabilities, or s is not positive.
     """
-    array, points = _checked(maps, keys, scale)
+    array, points = _checked(maps, keys)
     return _counterpart(array, points, scale, centred)
 
 
@@ -88,7 +88,7 @@ def gaussian_gap(
     In [0, 1]: the share of the weight that moves to other keys. Parameters as in
     ``gaussian_counterpart``; the result has shape ``(H,)`` or ``(L, H)``.
     """
-    array, points = _checked(maps, keys, scale)
+    array, points = _checked(maps, keys)
     return gap_of_rows(array, points, scale=scale, centred=centred)
 
 
@@ -103,7 +103,8 @@ def gap_of_rows(
 
 
 def _counterpart(maps: FloatArray, keys: FloatArray, scale: float, centred: bool) -> FloatArray:
-    half = scale / 2 * np.square(_centred(keys, centred)).sum(axis=-1)
+    squares = np.square(_centred(keys, centred)).sum(axis=-1)
+    half = float(check_positive("scale", scale)) / 2 * squares
     half = (half - half.min(axis=-1, keepdims=True))[..., None, :]
     if half.max() < _WITHOUT_LOGARITHMS:
         weights = maps * np.exp(-half)
@@ -116,9 +117,8 @@ def _counterpart(maps: FloatArray, keys: FloatArray, scale: float, centred: bool
     return normalised
 
 
-def _checked(maps: ArrayLike, keys: ArrayLike, scale: float) -> tuple[FloatArray, FloatArray]:
+def _checked(maps: ArrayLike, keys: ArrayLike) -> tuple[FloatArray, FloatArray]:
     array, points = check_probabilities(as_real("maps", maps)), _keys(keys)
-    check_positive("scale", scale)
     if points.shape[:-1] != (*array.shape[:-2], array.shape[-1]):
         raise ValueError(
             f"keys must have shape {(*array.shape[:-2], array.shape[-1], 'features')}, "

@@ -204,7 +204,11 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
             across, down = number(panel.across(float(k))), number(base + 12)
             turned = {"transform": f"rotate(-40 {across} {down})", "text-anchor": "end"}
             place = {"x": across, "y": down, "font-size": "12"}
-            picture.add(element("text", {**place, **turned, **bold}, _short(self.tokens[k])))
+            picture.add(element("text", {**place, **turned, **bold}, self._name(k, m)))
+
+    def _name(self, key: int, count: int) -> str:
+        """Return the name of one of so many keys; its number where a layer has keys of its own."""
+        return _short(self.tokens[key]) if len(self.tokens) == count else str(key + 1)
 
     def _draw_keys(self, picture: Picture, panel: Panel) -> None:
         result = self.result
@@ -216,8 +220,10 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
             place = {"cx": number(panel.across(float(x))), "cy": number(panel.down(float(y)))}
             look = {**fill(1), "fill-opacity": "0.45", "stroke": INK, "stroke-opacity": "0.5"}
             picture.add(element("circle", {**look, **place, "r": number(radius)}))
-        names = [(_short(token), *place) for token, place in zip(self.tokens, places, strict=True)]
-        strongest = [names[k] for k in np.argsort(-result.softmax)[:_STRONGEST]]
+        strongest = [
+            (self._name(k, len(places)), *places[k])
+            for k in np.argsort(-result.softmax)[:_STRONGEST]
+        ]
         for name, x, y in _without_overlap(strongest):
             picture.add(label(name, x, y))
         middle = result.plane.mean(axis=0) if self.state.centre != CENTRES[0] else None

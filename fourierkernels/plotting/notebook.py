@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import Markdown
 
-_VERBATIM = re.compile(r"(\$[^$]*\$|`[^`]*`|\]\([^)]*\))")  # mathematics, code, a link's target
-_NEGATIVE = re.compile(r"(?:(?<=\de)|(?<![^\s(\[/]))-(?=\d)")  # -2, (-2 to -1), 1e-05; not 1-2
+# Mathematics, code, a link's target, a tag: they stay as they are.
+_VERBATIM = re.compile(r"(\$+[^$]*\$+|`+[^`]*`+|\]\([^)]*\)|<[^>]*>)")
+_NEGATIVE = re.compile(r"(?:(?<=\de)|(?<![^\s(\[*=,≤<>]))-(?=\.?\d|inf\b)")  # -2, 1e-05; not 1-2
 FAST = os.environ.get("FK_FAST") == "1"
 RESULTS = ("results", "experiments/results")
 DATA = ("data", "notebooks/data")
@@ -44,8 +45,8 @@ def table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> "Markdown":
     Parameters
     ----------
     header, rows
-        Cells, written by ``str``; all rows are as long as the header. Negative numbers get a minus
-        sign instead of a hyphen, which lines may be broken after; mathematics and code stay.
+        Cells, written by ``str``; all rows are as long as the header. Negative numbers of rows get
+        a minus sign in place of the hyphen, after which lines may be broken.
 
     Raises
     ------

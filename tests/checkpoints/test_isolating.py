@@ -198,6 +198,21 @@ class PaddingCheckpoint(PaddedCheckpoint):
         return self.model(pad_sequence([torch.tensor(item) for item in batch], batch_first=True))
 
 
+class Masked(nn.Module):
+    """A network that masks its padding, and multiplies what it embeds by one number a run."""
+
+    def __init__(self, draw: Callable[[], float], size: float) -> None:
+        super().__init__()
+        self.draw = draw
+        self.embed, self.mix = nn.Embedding(40, 8), nn.MultiheadAttention(8, 2, batch_first=True)
+        with torch.no_grad():
+            self.mix.in_proj_weight.mul_(size)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids) * (1.0 + self.draw())
+        return self.mix(x, x, x, key_padding_mask=ids == 0)[0]
+
+
 class BrokenCheckpoint(RestlessCheckpoint):
     """One that does not run."""
 
@@ -232,6 +247,20 @@ def test_random_numbers_are_told_from_padding() -> None:
     assert note.startswith(DRAWS)
     (note,) = isolated(restless(lambda: 1.0, PaddingCheckpoint), texts([7])[0]).notes
     assert re.match(LEAKS, note)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [1.0, 0.05])
+@pytest.mark.parametrize("drawn", [0.0, 1.0])
+def test_random_numbers_are_told_where_padding_is_masked(
+    drawn: float, size: float, dtype: torch.dtype
+) -> None:
+    torch.manual_seed(0)
+    model = Masked(lambda: drawn * float(torch.rand(())), size)
+    model = model.eval().requires_grad_(False).to(dtype)
+    checkpoint = PaddingCheckpoint(files=None, model=model, vocabulary=40)
+    notes = isolated(checkpoint, [1 + k % 39 for k in range(16)]).notes
+    assert [note[: len(DRAWS)] for note in notes] == ([DRAWS] if drawn else [])
 
 
 def test_results_that_no_seed_repeats_are_said_to_differ() -> None:

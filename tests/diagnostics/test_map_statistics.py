@@ -1,6 +1,7 @@
 """Statistics of maps, rollout and flow, and softmax beside its Gaussian kernel."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -306,3 +307,15 @@ def test_keys_must_fit_the_maps() -> None:
         gaussian_gap(maps, k[:, :5], scale=scale)
     with pytest.raises(ValueError, match="scale must be positive and finite"):
         gaussian_gap(maps, k, scale=-1.0)
+
+
+@pytest.mark.parametrize("scale", [-1.0, 0.0, np.nan, np.array([1.0, 3.0])])
+def test_scale_of_a_gaussian_kernel_is_one_positive_number(scale: Any) -> None:
+    _, k, maps, _ = heads()
+    for gap in (
+        lambda: gaussian_gap(maps, k, scale=scale),
+        lambda: gaussian_counterpart(maps, k, scale=scale),
+        lambda: head_statistics(maps, keys=k, scale=scale, names=["gaussian_gap"]),
+    ):
+        with pytest.raises((ValueError, TypeError), match=r"^scale must|scalar"):
+            gap()

