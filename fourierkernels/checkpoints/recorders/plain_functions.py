@@ -107,13 +107,14 @@ def _without_modes() -> Iterator[None]:
 
 
 @lru_cache
-def _is_operator(kind: type) -> bool:
+def _is_operator(kind: Any) -> bool:
     return issubclass(kind, HigherOrderOperator)
 
 
 def _is_flexible(function: Any) -> bool:
     """Tell whether a function is torch's flex_attention, as it is called without a compiler."""
-    return _is_operator(type(function)) and str(function) == "flex_attention"
+    kind: Any = type(function)
+    return _is_operator(kind) and str(function) == "flex_attention"
 
 
 class _Watch(TorchFunctionMode):
