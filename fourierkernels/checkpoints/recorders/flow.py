@@ -38,7 +38,8 @@ class Origin:
     places : bool
         Whether its columns are no features, as far as these are known: scores or weights.
     state : bool
-        Whether it is a sum, up to each place, of products of features: linear attention's.
+        Whether what it is multiplied with are weights of it: a sum, up to each place, of products
+        of features, as linear attention's, or values that were read between places.
     used : bool
         Whether other computed numbers or a layer came to it, or to what was added up of it: not if
         it is what the model puts out, or what tokens are chosen by.

@@ -12,6 +12,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     READ,
     Fact,
     Flow,
+    Origin,
     contracts,
     is_whole,
     place_of,
@@ -34,6 +35,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     RANKED,
     REDUCED,
     RUNNING,
+    SAMPLED,
     SCATTERED,
     SOFTMAX,
     SUMS,
@@ -191,10 +193,20 @@ class Following(Weighing):
         values, *places = tensors_in((*step.args, *step.given.values()))
         facts = [(one, self.flow.of(one).origins) for one in places]
         by = next((one for one, origins in facts if any(x.scores for x in origins)), None)
-        if by is None or not self.flow.is_computed(values) or self.flow.of(values).origins:
+        known = self.flow.is_computed(values) and not self.flow.of(values).origins
+        if by is None or not known:
             self._move(step)
+            if known and step.name in SAMPLED and self.flow.of(places[0]).level != CONSTANT:
+                self._sample(step)
         else:
             self.meet(step.where, step.result, values, by, weights=by)
+
+    def _sample(self, step: Step) -> None:
+        """Know values that were read between places: what they are multiplied with are weights."""
+        origin = Origin(step.where, tuple(step.result.shape), places=False, state=True)
+        self.origins.append(origin)
+        fact = self.flow.of(step.result)
+        self.flow.set(step.result, replace(fact, origins=frozenset([origin])))
 
     def _move(self, step: Step) -> None:
         """Know that places were moved; chosen matrices of the network are still its own."""

@@ -28,9 +28,9 @@ LAYERS = {
     "_native_batch_norm_legit_no_training", "_native_batch_norm_legit",
 }  # fmt: skip
 FUSED = ("scaled_dot_product", "flash_attention", "efficient_attention", "cudnn_attention")
-GATHERED = {
+SAMPLED = {"grid_sampler", "grid_sampler_2d", "grid_sampler_3d"}
+GATHERED = SAMPLED | {
     "gather", "index", "index_select", "take_along_dim", "take", "masked_select",
-    "grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
 }  # fmt: skip
 SCATTERED = {
     "index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_",

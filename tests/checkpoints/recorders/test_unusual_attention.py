@@ -187,6 +187,14 @@ def sampled(place: Callable[[Tensor], Tensor]) -> Attend:
     return attend
 
 
+def deformable(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Values are read at two places of each query, which a layer has made as it has the weights."""
+    places, weights = q[..., :2].tanh().flatten(0, 1), q[..., 2:].softmax(-1).flatten(0, 1)
+    grid = torch.stack([torch.zeros_like(places), places], dim=-1)
+    read = functional.grid_sample(v.flatten(0, 1).mT[..., None], grid, align_corners=True)
+    return (read * weights[:, None]).sum(-1).mT.reshape(q.shape)
+
+
 def nested(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     parts = (torch.nested.nested_tensor([*one.mT.flatten(1, 2).mT], **JAGGED) for one in (q, k, v))
     turned = (part.unflatten(-1, (H, D)).transpose(1, 2) for part in parts)
@@ -256,6 +264,7 @@ SILENT: dict[str, Attend] = {
         lambda scores: (scores.softmax(-1) * torch.linspace(-1, 1, N)).sum(-1, keepdim=True)
     ),
     "read at many places": sampled(torch.tanh),
+    "read at places that a layer has made": deformable,
     "mean of all heads": lambda q, k, v: sigmoid(q, k).mean(1, keepdim=True) @ v,
     "largest of all heads": lambda q, k, v: (q @ k.mT).softmax(-1).amax(1, keepdim=True) @ v,
     "the place of the largest": lambda q, k, v: v.gather(
@@ -423,6 +432,14 @@ def halves(m: Any, x: Tensor) -> Tensor:
     return x + (m.middle.weight[:, :1] * gated[:, :E]).mT
 
 
+def warped(m: Any, x: Tensor) -> Tensor:
+    """Each token is read at one place that a layer has made, and gated."""
+    places = m.routes(x)[..., :1].tanh()
+    grid = torch.stack([torch.zeros_like(places), places], dim=-1)
+    read = functional.grid_sample(x.mT[..., None], grid, align_corners=True)[..., 0].mT
+    return x + m.middle(read * m.middle(x).sigmoid())
+
+
 S = 3  # streams of a token, pieces of a spline
 OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "nearest code": nearest_code,
@@ -439,6 +456,7 @@ OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "splines": spline,
     "dynamic convolution": taps,
     "gates by halves": halves,
+    "warped": warped,
     "centred": lambda m, x: x - x.mean(1, keepdim=True),
     "a factor read as a number": lambda m, x: x * float(x.abs().amax()),
 }
