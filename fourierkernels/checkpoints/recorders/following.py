@@ -189,11 +189,12 @@ class Following(Weighing):
                 self.flow.set(one, replace(self.flow.of(one), origins=frozenset()))
 
     def _gather(self, step: Step) -> None:
-        """Know values that are chosen by the best of scores."""
+        """Know values that are chosen by the best of scores; places that are chosen are none."""
         values, *places = tensors_in((*step.args, *step.given.values()))
         facts = [(one, self.flow.of(one).origins) for one in places]
         by = next((one for one, origins in facts if any(x.scores for x in origins)), None)
-        known = self.flow.is_computed(values) and not self.flow.of(values).origins
+        fact = self.flow.of(values)
+        known = fact.level == READ and not fact.origins and not is_whole(values)
         if by is None or not known:
             self._move(step)
             if known and step.name in SAMPLED and self.flow.of(places[0]).level != CONSTANT:

@@ -54,6 +54,7 @@ def fingerprint(tensor: Tensor) -> Print:
     if numbers.is_complex():
         numbers = torch.view_as_real(numbers.resolve_conj())
     dtype = torch.promote_types(numbers.dtype, torch.float32)
+    numbers = numbers if numbers.is_floating_point() else numbers.to(dtype)
     rows = torch.linalg.vector_norm(numbers, dim=-1, dtype=dtype).double()
     return tensor.numel(), float(numbers.sum(dtype=dtype)), float(rows.square().sum())
 

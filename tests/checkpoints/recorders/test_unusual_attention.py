@@ -187,6 +187,12 @@ def sampled(place: Callable[[Tensor], Tensor]) -> Attend:
     return attend
 
 
+def codes(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Whole numbers that follow from values are read at the place of the best key."""
+    best = (q @ k.mT).max(-1).indices
+    return (9 * v).long().gather(2, best[..., None].expand_as(v)) / 9
+
+
 def deformable(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Values are read at two places of each query, which a layer has made as it has the weights."""
     places, weights = q[..., :2].tanh().flatten(0, 1), q[..., 2:].softmax(-1).flatten(0, 1)
@@ -289,6 +295,8 @@ SILENT: dict[str, Attend] = {
     ).sum(-2),
     "outer products, token by token": token_by_token(lambda q, k, v: outer(q, k, v).unbind(2)),
     "outer products of copies": token_by_token(copied),
+    "whole numbers at the place of the largest": codes,
+    "whole numbers": lambda q, k, v: ((q @ k.mT > 0).long() @ (9 * v).long()) / 9,
     "where half of the weight is reached": by_middle,
     "pairs chosen by masks": lambda q, k, v: (
         (
