@@ -170,8 +170,14 @@ def test_every_family_is_equal_or_refused_with_a_reason(kind: str) -> None:
     check(kind)
 
 
-@pytest.mark.parametrize("kind", sorted(family_batches.MAKE))
-def test_no_map_that_a_network_returns_is_lost_in_silence(kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] * (kind in family_batches.SLOW))
+        for kind in sorted(family_batches.MAKE)
+    ],
+)
+def test_no_map_and_no_module_of_attention_is_lost_in_silence(kind: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert not family_batches.silent(kind)
