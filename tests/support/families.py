@@ -161,7 +161,6 @@ OWNERS = {
     "musicgen_melody": "MusicgenMelodyForConditionalGeneration",
     "pix2struct": "Pix2StructForConditionalGeneration",
     "pop2piano": "Pop2PianoForConditionalGeneration",
-    "seamless_m4t": "SeamlessM4TForTextToText",
     "superglue": "SuperGlueForKeypointMatching",
     "trocr": "TrOCRForCausalLM",
     "videomt": "VideomtForUniversalSegmentation",

@@ -225,7 +225,7 @@ SLOW = {
     *every("glm46v glm4v glm4v_moe glm4v_text glm_image glm_image_text glm_ocr_text glmga"),
     *every("informer instructblipvideo janus kimi_k25_vision mm-grounding-dino musicgen_melody"),
     *every("pe_audio sam2_hiera_det_model sam_hq table-transformer unlimited_ocr videoprism"),
-    *every("bridgetower clvp deimv2 lfm3_vl maskformer rt_detr_v2"),
+    *every("bridgetower clvp deimv2 lfm3_vl maskformer"),
 }
 
 

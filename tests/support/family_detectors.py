@@ -121,7 +121,8 @@ KINDS: Kinds = {
             backbone_config=_RESNET,
             num_queries=3,
         ),
-        **every("rt_detr rt_detr_v2", **_RT),
+        **every("rt_detr", **_RT),
+        **every("rt_detr_v2", **_RT, decoder_method="discrete"),
         **every("d_fine deimv2", **_FINE),
         **every("mask2former", **_MASKS, feature_size=32, mask_feature_size=32),
         **every(

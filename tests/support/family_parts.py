@@ -73,6 +73,11 @@ _SPEECH = {
     "speech_encoder_intermediate_size": 16,
     "t2u_encoder_ffn_dim": 16,
     "t2u_decoder_ffn_dim": 16,
+    "upsample_initial_channel": 32,
+    "unit_hifi_gan_vocab_size": 64,
+    "unit_embed_dim": 16,
+    "lang_embed_dim": 8,
+    "spkr_embed_dim": 8,
 }
 _VIDEO = {
     "num_spatial_layers": 1,

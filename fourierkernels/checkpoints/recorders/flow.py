@@ -39,7 +39,7 @@ class Origin:
         Whether its columns are no features, as far as these are known: scores or weights.
     state : bool
         Whether what it is multiplied with are weights of it: a sum, up to each place, of products
-        of features, as linear attention's, or values that were read between places.
+        of features, as linear attention's, or values that were read at computed places.
     used : bool
         Whether other computed numbers or a layer came to it, or to what was added up of it: not if
         it is what the model puts out, or what tokens are chosen by.
@@ -104,6 +104,8 @@ class Fact:
         The tensor whose numbers were added up in it, and along which dimensions.
     meetings : frozenset of Meeting
         What came out where weights met values, before a layer reads it.
+    rounded : bool
+        Whether they are whole numbers that were made of others: places between places.
     """
 
     level: int = CONSTANT
@@ -118,6 +120,7 @@ class Fact:
     told: frozenset[Origin] = frozenset()
     total_of: tuple[int, Any] | None = None
     meetings: frozenset[Meeting] = frozenset()
+    rounded: bool = False
 
     @property
     def multiplied(self) -> bool:
@@ -248,6 +251,7 @@ class Flow:
             told=frozenset().union(*(one.told for one in numbers)),
             total_of=next((one.total_of for one in facts if one.total_of), None),
             meetings=frozenset().union(*(one.meetings for one in facts)),
+            rounded=any(one.rounded for one in facts),
         )
 
     def _alone(self, tensor: Tensor) -> Fact:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.flow import (
@@ -23,6 +24,7 @@ from fourierkernels.checkpoints.recorders.flow import (
 from fourierkernels.checkpoints.recorders.layers import embed, join
 from fourierkernels.checkpoints.recorders.operations import (
     ADDED,
+    CAST,
     DISTANCES,
     DIVIDED,
     GATHERED,
@@ -62,6 +64,7 @@ class Following(Weighing):
         self.handlers: dict[str, Callable[[Step], None]] = {
             "einsum": self._einsum,
             "embedding": self._embed,
+            **dict.fromkeys(CAST, self._round),
             **dict.fromkeys(PRODUCTS, self.product),
             **dict.fromkeys(SOFTMAX, self.softmax),
             **dict.fromkeys(SUMS | REDUCED, self._sum),
@@ -197,13 +200,26 @@ class Following(Weighing):
         known = fact.level == READ and not fact.origins and not is_whole(values)
         if by is None or not known:
             self._move(step)
-            if known and step.name in SAMPLED and self.flow.of(places[0]).level != CONSTANT:
+            if known and self._are_computed(step.name in SAMPLED, places):
                 self._sample(step)
         else:
             self.meet(step.where, step.result, values, by, weights=by)
 
+    def _are_computed(self, between: bool, places: list[Tensor]) -> bool:
+        """Tell whether values are read at, or `between`, places that were computed as numbers."""
+        facts = [self.flow.of(one) for one in places]
+        return facts[0].level != CONSTANT if between else any(one.rounded for one in facts)
+
+    def _round(self, step: Step) -> None:
+        """Know computed numbers that were made whole: they may be places."""
+        self._follow(step)
+        fact, read = self.flow.of(step.result), step.args[0]
+        if is_whole(step.result) and not is_whole(read) and self.flow.is_computed(read):
+            rounded = read.dtype is not torch.bool
+            self.flow.set(step.result, replace(fact, rounded=rounded))
+
     def _sample(self, step: Step) -> None:
-        """Know values that were read between places: what they are multiplied with are weights."""
+        """Know values that were read at such places: what they are multiplied with are weights."""
         origin = Origin(step.where, tuple(step.result.shape), places=False, state=True)
         self.origins.append(origin)
         fact = self.flow.of(step.result)

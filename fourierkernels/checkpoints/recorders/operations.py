@@ -45,6 +45,7 @@ TIMES = {"mul", "multiply"}
 ADDED = {"add", "add_", "addcmul", "addcmul_"}
 DIFFERENCES = {"sub", "subtract", "rsub"}
 DISTANCES = {"cdist", "_cdist_forward", "_euclidean_dist"}
+CAST = {"to", "_to_copy", "type_as"}
 NORMS = {"norm", "linalg_vector_norm"}
 VIEWS = {
     "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",

@@ -201,6 +201,13 @@ def deformable(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (read * weights[:, None]).sum(-1).mT.reshape(q.shape)
 
 
+def deformable_rounded(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same at the next token of each place."""
+    places = (N * q[..., :2].sigmoid() - 0.5).long().clamp(0, N - 1).flatten(0, 1)
+    read = v.flatten(0, 1)[torch.arange(B * H)[:, None, None], places]  # (B H, N, places, D)
+    return (read * q[..., 2:].softmax(-1).flatten(0, 1)[..., None]).sum(2).reshape(q.shape)
+
+
 def nested(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     parts = (torch.nested.nested_tensor([*one.mT.flatten(1, 2).mT], **JAGGED) for one in (q, k, v))
     turned = (part.unflatten(-1, (H, D)).transpose(1, 2) for part in parts)
@@ -271,6 +278,7 @@ SILENT: dict[str, Attend] = {
     ),
     "read at many places": sampled(torch.tanh),
     "read at places that a layer has made": deformable,
+    "read at the tokens next to such places": deformable_rounded,
     "mean of all heads": lambda q, k, v: sigmoid(q, k).mean(1, keepdim=True) @ v,
     "largest of all heads": lambda q, k, v: (q @ k.mT).softmax(-1).amax(1, keepdim=True) @ v,
     "the place of the largest": lambda q, k, v: v.gather(
@@ -448,6 +456,13 @@ def warped(m: Any, x: Tensor) -> Tensor:
     return x + m.middle(read * m.middle(x).sigmoid())
 
 
+def last(m: Any, x: Tensor) -> Tensor:
+    """The token at a place that is computed is gated and added to all."""
+    place = (N * m.middle(x).mean((1, 2)).sigmoid()).long().clamp(max=N - 1)
+    read = x[torch.arange(B), place]
+    return x + m.middle(read * m.middle(read).sigmoid())[:, None]
+
+
 S = 3  # streams of a token, pieces of a spline
 OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "nearest code": nearest_code,
@@ -465,6 +480,7 @@ OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "dynamic convolution": taps,
     "gates by halves": halves,
     "warped": warped,
+    "the last token": last,
     "centred": lambda m, x: x - x.mean(1, keepdim=True),
     "a factor read as a number": lambda m, x: x * float(x.abs().amax()),
 }
