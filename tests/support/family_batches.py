@@ -202,6 +202,8 @@ BARE = {kind for kind, make in MAKE.items() if make is _grid} | {
 }
 # How many maps that it returns are not recorded, and how many modules are named -> families.
 _APART = {
+    # Positions are interpolated by weights that follow from the grid, which are no attention.
+    (0, 0): "cohere_compass_vision qwen3_5_vision qwen3_vl_vision qwen4_exp_vision",
     # Deformable attention, the text's side of a fusion, products of transforms, groups of tokens.
     (2, 2): "d_fine deimv2 groupvit lw_detr rf_detr rt_detr rt_detr_v2",
     (4, 4): "deformable_detr",

@@ -106,6 +106,9 @@ class Fact:
         What came out where weights met values, before a layer reads it.
     rounded : bool
         Whether they are whole numbers that were made of others: places between places.
+    counts : bool
+        Whether they follow from whole numbers of the input alone, as sizes and places do, and from
+        no table: pairs of these are no scores.
     """
 
     level: int = CONSTANT
@@ -121,6 +124,7 @@ class Fact:
     total_of: tuple[int, Any] | None = None
     meetings: frozenset[Meeting] = frozenset()
     rounded: bool = False
+    counts: bool = False
 
     @property
     def multiplied(self) -> bool:
@@ -201,7 +205,7 @@ class Flow:
             if self.of(tensor).level == READ:
                 continue
             self.counted += 1
-            self.set(tensor, Fact(READ, ("input", self.counted)))
+            self.set(tensor, Fact(READ, ("input", self.counted), counts=is_whole(tensor)))
 
     def of(self, tensor: Tensor) -> Fact:
         """Return what is known of a tensor."""
@@ -252,6 +256,7 @@ class Flow:
             total_of=next((one.total_of for one in facts if one.total_of), None),
             meetings=frozenset().union(*(one.meetings for one in facts)),
             rounded=any(one.rounded for one in facts),
+            counts=all(one.counts or one.level == CONSTANT for one in facts),
         )
 
     def _alone(self, tensor: Tensor) -> Fact:

@@ -261,7 +261,8 @@ class Following(Weighing):
     def _weigh(self, operands: list[Tensor], result: Tensor, *, times: bool = True) -> None:
         """Know weights times values number by number, before they are added up."""
         facts = [self.flow.of(one) for one in operands]
-        if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, times):
+        numbers = all(fact.level == READ for fact in facts) and not all(one.counts for one in facts)
+        if numbers and self._is_paired(operands, result, times):
             self._pair_up(operands, result)
         tainted = [k for k in (0, 1) if facts[k].origins]
         if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
