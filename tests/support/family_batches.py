@@ -13,6 +13,7 @@ from typing import Any
 import families
 import family_detectors
 import family_parts
+import family_sounds
 import torch
 from family_inputs import IDS, Batch, Make, every, noise, ones
 from torch import Tensor, nn
@@ -190,7 +191,12 @@ _KINDS: dict[Make, dict[str, Mapping[str, Any]]] = {
         num_cross_attention_heads=2,
     ),
 }
-_ALL = [*_KINDS.items(), *family_detectors.KINDS.items(), *family_parts.KINDS.items()]
+_ALL = [
+    *_KINDS.items(),
+    *family_detectors.KINDS.items(),
+    *family_parts.KINDS.items(),
+    *family_sounds.KINDS.items(),
+]
 MAKE = {kind: make for make, kinds in _ALL for kind in kinds}
 ENTRIES = {kind: entries for _, kinds in _ALL for kind, entries in kinds.items()}
 # What it returns is the mean over its heads, once for each of them.
@@ -199,11 +205,14 @@ MEANS = {"wavlm"}
 BARE = {kind for kind, make in MAKE.items() if make is _grid} | {
     *every("clvp cosmos3_edge_vision cvt gemma3n_audio granite_speech5_encoder hunyuan_vl_vision"),
     *every("kimi_k25_vision levit mamba2 minicpmv4_7_vision mobilevit mobilevitv2 patchtsmixer"),
+    *every("lfm3_vl_vision mimi minicpm_ocr_vision muse_glimmer_vision muse_spark_vision"),
+    *every("qwen3_asr_encoder"),
 }
 # How many maps that it returns are not recorded, and how many modules are named -> families.
 _APART = {
     # Positions are interpolated by weights that follow from the grid, which are no attention.
-    (0, 0): "cohere_compass_vision qwen3_5_vision qwen3_vl_vision qwen4_exp_vision",
+    (0, 0): "cohere_compass_vision qwen3_5_vision qwen3_vl_vision qwen4_exp_vision "
+    "muse_glimmer_vision muse_spark_vision inkling2_vision",
     # Deformable attention, the text's side of a fusion, products of transforms, groups of tokens.
     (2, 2): "d_fine deimv2 groupvit lw_detr rf_detr rt_detr rt_detr_v2",
     (4, 4): "deformable_detr",
@@ -215,7 +224,7 @@ _APART = {
     (0, 4): "zamba",
     (0, 9): "mobilevitv2",
     # States are returned in place of maps, or among them.
-    (2, 0): "sam sam_hq",
+    (2, 0): "sam sam3_tracker sam_hq",
     (4, 0): "maskformer-swin",
     (5, 0): "sam2_hiera_det_model sam2_vision_model",
     (7, 0): "sam2",
@@ -227,7 +236,10 @@ SLOW = {
     *every("glm46v glm4v glm4v_moe glm4v_text glm_image glm_image_text glm_ocr_text glmga"),
     *every("informer instructblipvideo janus kimi_k25_vision mm-grounding-dino musicgen_melody"),
     *every("pe_audio sam2_hiera_det_model sam_hq table-transformer unlimited_ocr videoprism"),
-    *every("bridgetower clvp deimv2 lfm3_vl maskformer"),
+    *every("bridgetower clap clvp deepseek_ocr2 deimv2 depth_pro fun_asr_nano_encoder lfm3_vl"),
+    *every("inkling2_vision kyutai_speech_to_text lfm3_vl_vision maskformer mimi mimi_encoder"),
+    *every("minicpm_ocr_vision qwen3_asr_encoder sam3_lite_text sam3_lite_text_text_model"),
+    *every("sam3_tracker seamless_m4t_v2 voxtral_realtime"),
 }
 
 

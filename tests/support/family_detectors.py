@@ -74,6 +74,14 @@ _SAM3_VISION = {
     "fpn_hidden_size": 32,
     "backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]],
 }
+_DEPTH: Mapping[str, Any] = {
+    "patch_size": 16,
+    "intermediate_hook_ids": [1, 0],
+    "intermediate_feature_dims": [8, 8],
+    "scaled_images_feature_dims": [8, 8, 8],
+    "fusion_hidden_size": 8,
+    **{f"{name}_model_config": {"patch_size": 4} for name in ("image", "patch", "fov")},
+}
 _BEIT = {
     "model_type": "beit",
     "hidden_size": 32,
@@ -143,6 +151,7 @@ KINDS: Kinds = {
             decoder_hidden_size=8,
         ),
         **every("mobilevit", image_size=64),
+        **every("depth_pro", **_DEPTH),
         **every(
             "zoedepth",
             backbone_config=_BEIT,
@@ -222,7 +231,13 @@ KINDS: Kinds = {
         prompt_encoder_config={"image_size": 64, "patch_size": 16, "mask_input_channels": 8},
         mask_decoder_config=_DECODER,
     ),
-    text_and_image(32): every("sam3", vision_config=_SAM3_VISION),
+    text_and_image(32): every("sam3 sam3_lite_text", vision_config=_SAM3_VISION),
+    _point(32): every(
+        "sam3_tracker",
+        vision_config=_SAM3_VISION,
+        prompt_encoder_config={"image_size": 32, "patch_size": 4, "mask_input_channels": 8},
+        mask_decoder_config=_DECODER,
+    ),
     lambda model: {"pixel_values": noise(1, 2, 3, 32, 32)}: {
         **every("lightglue"),
         **every(

@@ -64,7 +64,6 @@ _FORECAST: Mapping[str, Any] = {
     "lags_sequence": [1, 2],
     "num_time_features": 1,
 }
-_WIDE = {"hidden_size": 128, "projection_dim": 128}  # so that a head has 32 features
 _SPEECH = {
     "num_conv_pos_embeddings": 4,
     "t2u_vocab_size": 64,
@@ -78,6 +77,11 @@ _SPEECH = {
     "unit_embed_dim": 16,
     "lang_embed_dim": 8,
     "spkr_embed_dim": 8,
+}
+_CHARACTERS: Mapping[str, Any] = {
+    "t2u_variance_predictor_embed_dim": 16,
+    "t2u_variance_predictor_hidden_dim": 16,
+    "char_vocab_size": 64,
 }
 _VIDEO = {
     "num_spatial_layers": 1,
@@ -133,9 +137,9 @@ def _forecast(model: Any) -> Batch:
     }
 
 
-def _on_grid(model: Any) -> Batch:
+def _on_grid(model: Any, frames: int = 1) -> Batch:
     return {
-        "pixel_values": noise(16, 3 * model.config.patch_size**2),
+        "pixel_values": noise(16, 3 * frames * model.config.patch_size**2),
         "grid_thw": torch.tensor([[1, 4, 4]]),
     }
 
@@ -210,10 +214,13 @@ KINDS: Kinds = {
         **every("janus", vq_config=_CODES, vision_config={"projection_dim": 32}),
         **every("diffusion_gemma", text_config={"top_k_experts": 2}),
         **every("t5gemma2_encoder", text_config={"dropout_rate": 0.0}),
+        **every("deepseek_ocr2", text_config={"mlp_layer_types": ["dense", "sparse"]}),
+        **every("sam3_lite_text_text_model", num_hidden_layers=4),
         **every("trocr"),
     },
     _ids_of_both: {
         **every("seamless_m4t", **_SPEECH),
+        **every("seamless_m4t_v2", **_SPEECH, **_CHARACTERS),
         **every(
             "florence2",
             text_config=_BART,
@@ -276,32 +283,6 @@ KINDS: Kinds = {
         "image_embeds_position_mask": (torch.arange(7) < 3)[None],
     }: every("kosmos-2", latent_query_num=3),
     lambda model: {**text(), "bbox": torch.full((1, 7, 8), 0.2)}: every("bros", hidden_size=64),
-    lambda model: {**text(), "input_values": noise(1, 1, 4_096)}: every("pe_audio"),
-    lambda model: {"input_ids": IDS, "input_features": noise(1, 80, 32)}: every(
-        "clvp", text_config=_WIDE, speech_config=_WIDE
-    ),
-    lambda model: {"input_values": noise(1, 4, 32), "decoder_input_values": noise(1, 4, 32)}: every(
-        "speecht5"
-    ),
-    lambda model: {"input_values": noise(1, 4_000), "decoder_input_ids": IDS[:, :4]}: every(
-        "moonshine_streaming",
-        num_key_value_heads=4,
-        encoder_config={"sliding_windows": [[2, 1], [2, 0]], "num_key_value_heads": 4},
-    ),
-    lambda model: {"input_features": noise(1, 64, 80)}: every(
-        "granite_speech5_encoder",
-        context_size=8,
-        subsample_layers=[0],
-        num_key_value_heads=4,
-        num_mel_bins=20,
-    ),
-    lambda model: {"input_features": noise(1, 8, 32), "decoder_input_ids": IDS[:, :4]}: every(
-        "pop2piano", vocab_size=64
-    ),
-    lambda model: {
-        "audio_mel": noise(1, 64, 128),
-        "audio_mel_mask": torch.zeros(1, 64, dtype=torch.bool),
-    }: every("gemma3n_audio", conf_num_hidden_layers=1),
     lambda model: {
         "pixel_values": noise(1, 16, 48),
         "pixel_position_ids": torch.cartesian_prod(*[torch.arange(4)] * 2)[None],
@@ -322,7 +303,7 @@ KINDS: Kinds = {
     lambda model: {
         "pixel_values": noise(1, 3, 4, 64),
         "target_sizes": torch.tensor([[4, 4]], dtype=torch.int32),
-    }: every("minicpmv4_7_vision"),
+    }: every("minicpm_ocr_vision minicpmv4_7_vision"),
     lambda model: {"past_values": noise(1, 32, 2)}: every(
         "patchtsmixer",
         self_attn=True,
@@ -343,6 +324,14 @@ KINDS: Kinds = {
         ),
         **every("cosmos3_edge_vision"),
     },
+    lambda model: _on_grid(model, frames=2): {
+        **every("muse_glimmer_vision muse_spark_vision"),
+        **every("lfm3_vl_vision", layer_types=["conv", "full_attention"]),
+    },
+    lambda model: {
+        "pixel_values": noise(64, 192),
+        "image_grid_thw": torch.tensor([[1, 8, 8]]),
+    }: every("inkling2_vision"),
     lambda model: {
         "pixel_values": noise(16, 3, 4, 4),
         "grid_thw": torch.tensor([[1, 4, 4]]),

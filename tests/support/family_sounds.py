@@ -1,0 +1,79 @@
+"""Batches for families of transformers that read sounds: waves, frames of bands, codes."""
+
+import torch
+from family_inputs import IDS, Kinds, every, noise, ones, text
+
+_WIDE = {"hidden_size": 128, "projection_dim": 128}  # so that a head has 32 features
+_SPECTRUM = {
+    "patch_embeds_hidden_size": 8,
+    "depths": [1, 1],
+    "num_attention_heads": [2, 2],
+    "hidden_size": 16,
+    "window_size": 2,
+    "spec_size": 16,
+    "num_mel_bins": 16,
+    "patch_stride": [4, 4],
+}
+
+
+KINDS: Kinds = {
+    lambda model: {**text(), "input_values": noise(1, 1, 4_096)}: every("pe_audio"),
+    lambda model: {"input_ids": IDS, "input_features": noise(1, 80, 32)}: every(
+        "clvp", text_config=_WIDE, speech_config=_WIDE
+    ),
+    lambda model: {"input_values": noise(1, 4, 32), "decoder_input_values": noise(1, 4, 32)}: every(
+        "speecht5"
+    ),
+    lambda model: {"input_values": noise(1, 4_000), "decoder_input_ids": IDS[:, :4]}: every(
+        "moonshine_streaming",
+        num_key_value_heads=4,
+        encoder_config={"sliding_windows": [[2, 1], [2, 0]], "num_key_value_heads": 4},
+    ),
+    lambda model: {"input_values": noise(1, 1, 4_000)}: {
+        **every("mimi_encoder"),
+        **every(
+            "mimi",
+            num_filters=8,
+            vector_quantization_hidden_dimension=16,
+            codebook_dim=16,
+            upsample_groups=32,
+        ),
+    },
+    lambda model: {
+        **text(),
+        "input_features": noise(1, 1, 16, 16),
+        "is_longer": torch.tensor([[False]]),
+    }: every("clap", audio_config=_SPECTRUM, text_config={}),
+    lambda model: {"input_ids": IDS[..., None].expand(1, 7, 3)}: every(
+        "kyutai_speech_to_text",
+        num_codebooks=2,
+        codebook_vocab_size=64,
+        audio_pad_token_id=3,
+        audio_bos_token_id=4,
+        codec_config={"model_type": "mimi"},
+    ),
+    lambda model: {"input_ids": IDS, "encoder_inputs_embeds": noise(1, 28, 32)}: every(
+        "voxtral_realtime"
+    ),
+    lambda model: {
+        "input_features": noise(1, 128, 200),
+        "input_features_mask": ones(1, 200),
+    }: every("qwen3_asr_encoder"),
+    lambda model: {"input_features": noise(1, 8, 560), "input_features_mask": ones(1, 8)}: every(
+        "fun_asr_nano_encoder"
+    ),
+    lambda model: {"input_features": noise(1, 64, 80)}: every(
+        "granite_speech5_encoder",
+        context_size=8,
+        subsample_layers=[0],
+        num_key_value_heads=4,
+        num_mel_bins=20,
+    ),
+    lambda model: {"input_features": noise(1, 8, 32), "decoder_input_ids": IDS[:, :4]}: every(
+        "pop2piano", vocab_size=64
+    ),
+    lambda model: {
+        "audio_mel": noise(1, 64, 128),
+        "audio_mel_mask": torch.zeros(1, 64, dtype=torch.bool),
+    }: every("gemma3n_audio", conf_num_hidden_layers=1),
+}
