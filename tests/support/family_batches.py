@@ -239,7 +239,8 @@ SLOW = {
     *every("bridgetower clap clvp deepseek_ocr2 deimv2 depth_pro fun_asr_nano_encoder lfm3_vl"),
     *every("inkling2_vision kyutai_speech_to_text lfm3_vl_vision maskformer mimi mimi_encoder"),
     *every("minicpm_ocr_vision qwen3_asr_encoder sam3_lite_text sam3_lite_text_text_model"),
-    *every("sam3_tracker seamless_m4t_v2 voxtral_realtime"),
+    *every("chameleon florence2 instructblip mobilevit sam2_vision_model sam3 sam3_tracker"),
+    *every("seamless_m4t_v2 siglip2 superglue tvp voxtral_realtime xclip"),
 }
 
 
