@@ -57,6 +57,11 @@ class Origin:
     used: bool = False
     met: bool = False
 
+    @property
+    def sampled(self) -> bool:
+        """Whether it is values that were read at computed places, and no scores."""
+        return self.state and not self.scores
+
     def outlives(self, result: Tensor, mixed: int | None) -> bool:
         """Tell whether it goes through a layer: scores or weights whose heads are mixed or scaled.
 
@@ -108,7 +113,7 @@ class Fact:
         Whether they are whole numbers that were made of others: places between places.
     counts : bool
         Whether they follow from whole numbers of the input alone, as sizes and places do, and from
-        no table: pairs of these are no scores.
+        no table. Pairs of these that scale other numbers one by one are no scores.
     """
 
     level: int = CONSTANT
@@ -241,7 +246,8 @@ class Flow:
         facts = [fact for _, fact in known]
         numbers = [fact for fact, one in zip(facts, operands, strict=True) if not is_whole(one)]
         numbers = numbers or facts
-        paired = [one for one in numbers if one.paired]
+        data = any(one.level == READ and not one.counts for one in numbers)
+        paired = [one for one in numbers if one.paired and not (data and one.counts)]
         moved = {one.moved for one in numbers if one.moved}
         return Fact(
             level=most.level,

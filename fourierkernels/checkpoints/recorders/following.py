@@ -21,7 +21,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     tensors_in,
     terms_of,
 )
-from fourierkernels.checkpoints.recorders.layers import embed, join
+from fourierkernels.checkpoints.recorders.layers import embed, join, mark_used
 from fourierkernels.checkpoints.recorders.operations import (
     ADDED,
     CAST,
@@ -144,8 +144,9 @@ class Following(Weighing):
         total = (place_of(operand), args[1]) if name in SUMS and len(args) > 1 else None
         told = fact.origins | fact.told
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
+        new = replace(new, rounded=fact.rounded, counts=fact.counts)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
-        if name in SUMS | NORMS and spread and not fact.origins:
+        if name in SUMS | NORMS and spread and all(one.sampled for one in fact.origins):
             self.pair(step.where, results[0], replace(new, moved=fact.moved))
             return
         for one in results:  # places of the largest are chosen by all
@@ -189,7 +190,7 @@ class Following(Weighing):
         self._follow(step)
         for one in step.results:
             if not one.is_floating_point():
-                self.flow.set(one, replace(self.flow.of(one), origins=frozenset()))
+                self.flow.set(one, replace(self.flow.of(one), origins=frozenset(), rounded=False))
 
     def _gather(self, step: Step) -> None:
         """Know values that are chosen by the best of scores; places that are chosen are none."""
@@ -199,6 +200,8 @@ class Following(Weighing):
         fact = self.flow.of(values)
         known = fact.level == READ and not fact.origins and not is_whole(values)
         if by is None or not known:
+            if fact.level == LEARNT:
+                mark_used(self.flow.of(one) for one in places)
             self._move(step)
             if known and self._are_computed(step.name in SAMPLED, places):
                 self._sample(step)
@@ -208,7 +211,9 @@ class Following(Weighing):
     def _are_computed(self, between: bool, places: list[Tensor]) -> bool:
         """Tell whether values are read at, or `between`, places that were computed as numbers."""
         facts = [self.flow.of(one) for one in places]
-        return facts[0].level != CONSTANT if between else any(one.rounded for one in facts)
+        if between:
+            return facts[0].level != CONSTANT and not facts[0].counts
+        return any(one.rounded and not one.counts for one in facts)
 
     def _round(self, step: Step) -> None:
         """Know computed numbers that were made whole: they may be places."""
@@ -261,9 +266,10 @@ class Following(Weighing):
     def _weigh(self, operands: list[Tensor], result: Tensor, *, times: bool = True) -> None:
         """Know weights times values number by number, before they are added up."""
         facts = [self.flow.of(one) for one in operands]
-        numbers = all(fact.level == READ for fact in facts) and not all(one.counts for one in facts)
-        if numbers and self._is_paired(operands, result, times):
+        if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, times):
             self._pair_up(operands, result)
+            if not times:  # differences of places are distances, and may be scores
+                self.flow.set(result, replace(self.flow.of(result), counts=False))
         tainted = [k for k in (0, 1) if facts[k].origins]
         if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
             return

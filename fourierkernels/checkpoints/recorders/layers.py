@@ -1,5 +1,6 @@
 """What is known of what layers put out: linear ones, convolutions, norms, tables, and joins."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -59,9 +60,16 @@ def outliving(fact: Fact, result: Tensor, mixed: int | None) -> frozenset[Origin
     return kept
 
 
+def mark_used(facts: Iterable[Fact]) -> None:
+    """Know that what is looked up was chosen by scores."""
+    for origin in frozenset[Origin]().union(*(one.origins for one in facts)):
+        origin.used = True
+
+
 def embed(flow: Flow, step: Step) -> None:
     """Know what is looked up in a table: of the sequence of its ids, if these were read."""
     table, ids = (flow.of(one) for one in step.args[:2])
+    mark_used([ids])
     sequence = ids.sequence if ids.level == READ else table.sequence
     features = strides(step.result, -1)
     flow.set(step.result, Fact(max(ids.level, LEARNT), sequence, features=features))

@@ -14,6 +14,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     is_feature,
     place_of,
     strides,
+    terms_of,
 )
 from fourierkernels.checkpoints.recorders.operations import NORMS, Step
 
@@ -153,3 +154,13 @@ def feature_dims(flow: Flow, like: Tensor, parts: Sequence[Tensor]) -> list[int]
 def _are_features(dims: Any, operand: Tensor, fact: Fact) -> bool:
     dims = [dims] if isinstance(dims, int) else dims or ()
     return bool(dims) and all(is_feature(operand, dim, fact) for dim in dims)
+
+
+def added_up(step: Step, left: Tensor, right: Tensor) -> tuple[set[int], set[int]]:
+    """Return the dimensions, from the end, over which a product of two adds up."""
+    if step.name != "einsum":
+        return {-1}, {-min(2, right.ndim)}
+    one, other, put_out = terms_of(step.args[0])
+    both = set(one) & set(other) - set(put_out) - {"."}
+    first, second = ({k - len(x) for k, n in enumerate(x) if n in both} for x in (one, other))
+    return first, second

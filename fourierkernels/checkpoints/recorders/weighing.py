@@ -19,7 +19,7 @@ from fourierkernels.checkpoints.recorders.flow import (
 )
 from fourierkernels.checkpoints.recorders.layers import convolve, layer
 from fourierkernels.checkpoints.recorders.operations import PRODUCTS, Step
-from fourierkernels.checkpoints.recorders.places import mixes_features
+from fourierkernels.checkpoints.recorders.places import added_up, mixes_features
 
 Found = Callable[[str, Sequence[Any], dict[str, Any], Tensor], None]
 
@@ -61,7 +61,7 @@ class Weighing:
 
     def multiply(self, step: Step, left: Tensor, right: Tensor) -> None:
         """Know a product: of a layer, of queries and keys, or of weights and values."""
-        result, where = step.result, step.where
+        result = step.result
         self.flow.mark_read((left, right))
         one, other = self.flow.of(left), self.flow.of(right)
         if is_layer(one, other, right):
@@ -69,6 +69,23 @@ class Weighing:
                 self.found("layer", (left, right, step.name == "linear"), {}, result)
             layer(self.flow, left, right, result, by_right=other.leaf or one.level > other.level)
             return
+        known = [(part, self.flow.of(part)) for part in (left, right)]
+        for part, dims in zip((left, right), added_up(step, left, right), strict=True):
+            self._compare(part, dims)
+        self._meet_or_pair(step, left, right)
+        for part, fact in known:
+            self.flow.set(part, fact)
+
+    def _compare(self, part: Tensor, dims: set[int]) -> None:
+        """Forget that values were read at computed places where their features are compared."""
+        fact = self.flow.of(part)
+        if any(is_feature(part, dim, fact) for dim in dims):
+            kept = frozenset(one for one in fact.origins if not one.sampled)
+            self.flow.set(part, replace(fact, origins=kept))
+
+    def _meet_or_pair(self, step: Step, left: Tensor, right: Tensor) -> None:
+        result, where = step.result, step.where
+        one, other = self.flow.of(left), self.flow.of(right)
         self.flow.use((left, right))
         for meeting in one.meetings | other.meetings:
             meeting.pools = False  # what was pooled meets queries

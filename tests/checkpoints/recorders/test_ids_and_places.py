@@ -1,0 +1,165 @@
+"""Attention that reads token ids or computed places: recorded or named, and what is neither."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fourierkernels.checkpoints.recorders.call import RecordedCalls
+from fourierkernels.checkpoints.recorders.recording import recording
+
+B, N, H, D, E, WORDS = 3, 6, 4, 4, 16, 50
+TEXTS = torch.arange(B)[:, None]
+
+
+class Middle(nn.Module):
+    """What a kind of mixing uses, and the mixing added to the tokens."""
+
+    def __init__(self, mix: "Mix") -> None:
+        super().__init__()
+        self.mix, self.both, self.out = mix, nn.Linear(E, 2 * E), nn.Linear(E, E)
+        self.q, self.k, self.v = (nn.Linear(E, E) for _ in range(3))
+        self.table = nn.Parameter(torch.randn(WORDS, E))
+        self.register_buffer("fixed", torch.randn(WORDS, E))
+
+    def forward(self, x: Tensor, ids: Tensor) -> Tensor:
+        return x + self.out(self.mix(self, x, ids))
+
+
+Mix = Callable[[Middle, Tensor, Tensor], Tensor]
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    q, k, v = (one.unflatten(-1, (H, D)).transpose(1, 2) for one in (q, k, v))
+    return ((q @ k.mT / 2).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+class Network(nn.Module):
+    """Softmax attention, a mixing, and softmax attention."""
+
+    def __init__(self, mix: Mix) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(WORDS, E)
+        own: Mix = lambda m, x, ids: attend(m.q(x), m.k(x), m.v(x))  # noqa: E731
+        self.first, self.middle, self.last = Middle(own), Middle(mix), Middle(own)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids)
+        for part in (self.first, self.middle, self.last):
+            x = part(x, ids)
+        return x
+
+
+def recorded(mix: Mix) -> RecordedCalls:
+    torch.manual_seed(0)
+    model = Network(mix).eval().requires_grad_(False)
+    with torch.inference_mode(), recording(model) as calls:
+        model(torch.randint(1, WORDS, (B, N)))
+    return calls
+
+
+def gaps(x: Tensor) -> Tensor:
+    return x[:, :, None] - x[:, None]
+
+
+def waves(ids: Tensor) -> Tensor:
+    return (ids.float()[..., None] * torch.linspace(0.1, 1, E)).sin()
+
+
+def best(m: Middle, x: Tensor) -> Tensor:
+    return (m.q(x) @ m.k(x).mT).argmax(-1)
+
+
+NAMED: dict[str, Mix] = {
+    "distances of places": lambda m, x, ids: (
+        torch.exp(-gaps((ids != 0).long().cumsum(-1).float()).abs()) @ x
+    ),
+    "distances of times": lambda m, x, ids: torch.exp(-gaps(ids.float()).abs()) @ m.v(x),
+    "products of waves": lambda m, x, ids: (
+        (waves(ids)[:, :, None] * waves(ids)[:, None]).sum(-1) @ m.v(x)
+    ),
+    "rows of a fixed table": lambda m, x, ids: (
+        torch.exp(-gaps(m.fixed[ids]).square().sum(-1)) @ m.v(x)
+    ),
+    "the id of the best key, embedded": lambda m, x, ids: functional.embedding(
+        ids.gather(1, best(m, x)), m.table
+    ),
+    "the id of the best key, in a table": lambda m, x, ids: m.table[ids.gather(1, best(m, x))],
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_attention_over_ids_is_named(kind: str) -> None:
+    calls = recorded(NAMED[kind])
+    assert [call.name for call in calls] == ["first", "last"]
+    assert [name.split(".")[0] for name in calls.unread] == ["middle"]
+
+
+def sampled(m: Middle, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return keys and values read between tokens, at places that a layer makes."""
+    places = m.k(x)[:, :4, :1].tanh()
+    grid = torch.stack([torch.zeros_like(places), places], dim=-1)
+    read = functional.grid_sample(m.both(x).mT[..., None], grid, align_corners=True)
+    k, v = read[..., 0].mT.chunk(2, dim=-1)
+    return k, v
+
+
+def by_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    q, k, v = (one.unflatten(-1, (H, D)) for one in (q, k, v))
+    weights = torch.einsum("bihd,bjhd->bhij", q, k).softmax(-1)
+    return torch.einsum("bhij,bjhd->bihd", weights, v).flatten(2)
+
+
+def unpadded(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Tokens are chosen by a mask that was computed as numbers."""
+    kept = (ids.float() * 0 + 1).int().flatten().nonzero()[:, 0]
+    return attend(*(one(x).flatten(0, 1)[kept].reshape(x.shape) for one in (m.q, m.k, m.v)))
+
+
+RECORDED: dict[str, Mix] = {
+    "keys read between tokens": lambda m, x, ids: attend(m.q(x), *sampled(m, x)),
+    "the same by sums": lambda m, x, ids: by_sums(m.q(x), *sampled(m, x)),
+    "keys of the tokens at computed places": lambda m, x, ids: attend(
+        m.q(x), *m.both(x)[TEXTS, (N * m.k(x)[:, :4, 0].sigmoid() - 0.5).long()].chunk(2, -1)
+    ),
+    "tokens chosen by a mask of numbers": unpadded,
+}
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_attention_to_what_is_read_at_places_is_recorded(kind: str) -> None:
+    calls = recorded(RECORDED[kind])
+    assert [call.name for call in calls] == ["first", "middle", "last"]
+    assert calls.unread == {}
+
+
+def interpolated(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Rows of a table, weighed by what follows from the sizes of a grid."""
+    h, w = ids.float() / 60 * 4, ids.float() / 50 * 4
+    one, other = h - h.int(), w - w.int()
+    pairs = [(1 - one)[:, :, None] * (1 - other)[:, None], one[:, :, None] * other[:, None]]
+    corner = h.int()[:, :, None] * 5 + w.int()[:, None]
+    at = torch.stack([corner, corner + 6]).flatten(2).long()
+    return (functional.embedding(at, m.table) * torch.stack(pairs).flatten(2)[..., None]).sum(0)[
+        :, :N
+    ]
+
+
+def resampled(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Tokens at places that follow from a length."""
+    places = torch.linspace(0, 1, N) * (ids.float().amax(-1, keepdim=True) * 0 + N - 1)
+    low, share = places.long(), places.frac()[..., None]
+    ends = torch.stack([low, (low + 1).clamp(max=N - 1)], dim=-1)
+    return (x[TEXTS[:, :, None], ends] * torch.stack([1 - share, share], dim=-2)).sum(2)
+
+
+OTHERS: dict[str, Mix] = {"positions of a grid": interpolated, "another length": resampled}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_interpolation_by_sizes_raises_no_alarm(kind: str) -> None:
+    calls = recorded(OTHERS[kind])
+    assert [call.name for call in calls] == ["first", "last"]
+    assert calls.unread == {}
