@@ -184,12 +184,28 @@ def opened(page: Page, lab: str, name: str, width: int) -> None:
     waited_for(lambda: page.run(ready), "the notebook")
     idle = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
     waited_for(lambda: page.run(idle), "the kernel")
-    page.run(RUN_ALL)
+    waited_for(lambda: begun(page), "the cell")
     waited_for(lambda: page.run(f"!!{PICTURE}"), "the picture")
 
 
-def changed(page: Page, before: str) -> str:
-    return str(waited_for(lambda: (now := picture(page)) != before and now, "another picture"))
+def begun(page: Page) -> bool:
+    """Tell whether the cell has begun to run; JupyterLab may not have heard the first time."""
+    if page.run("!['[ ]:', ''].includes(document.querySelector('.jp-InputPrompt').innerText)"):
+        return True
+    page.run(RUN_ALL)
+    return False
+
+
+def changed(page: Page, before: str, act: Callable[[], None]) -> str:
+    """Return the picture after something is done, again where the page did not hear it."""
+
+    def tried() -> str:
+        act()
+        time.sleep(1.0)
+        now = picture(page)
+        return "" if now == before else now
+
+    return str(waited_for(tried, "another picture"))
 
 
 def picture(page: Page) -> str:
@@ -208,15 +224,13 @@ def test_exploration_follows_keys_and_pointer(
     assert box["right"] <= width
     before = picture(page)
     page.run("document.querySelector('.noUi-handle').focus()")
-    page.press("ArrowRight", 39)
-    before = changed(page, before)
+    before = changed(page, before, lambda: page.press("ArrowRight", 39))
     if name != "density":
         page.run("document.querySelector('.explore-picture').focus()")
-        page.press("ArrowLeft", 37)
-        before = changed(page, before)
-        x, y = box["left"] + 0.5 * box["width"], box["top"] + 0.85 * box["height"]
-        page.drag((x, y), (x + 0.1 * box["width"], y))
-        changed(page, before)
+        before = changed(page, before, lambda: page.press("ArrowLeft", 37))
+        down = 0.2 if name == "attention" else 0.85  # where the pointer does something
+        x, y = box["left"] + 0.5 * box["width"], box["top"] + down * box["height"]
+        changed(page, before, lambda: page.drag((x, y), (x + 0.1 * box["width"], y)))
     said = page.run("document.querySelector('.explore-sentence').textContent")
     assert len(said) > 40
     if shots := os.environ.get("FK_SHOTS"):
