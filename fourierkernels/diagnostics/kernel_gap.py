@@ -89,14 +89,18 @@ def gaussian_gap(
     ``gaussian_counterpart``; the result has shape ``(H,)`` or ``(L, H)``.
     """
     array, points = _checked(maps, keys)
-    return gap_of_rows(array, points, scale=scale, centred=centred)
+    return _moved(array, _counterpart(array, points, scale, centred))
 
 
 def gap_of_rows(
     maps: FloatArray, keys: FloatArray, *, scale: float, centred: bool = False
 ) -> FloatArray:
     """Return :func:`gaussian_gap` of maps whose rows are known to be probabilities."""
-    other = _counterpart(maps, _keys(keys), scale, centred)
+    return _moved(maps, _counterpart(maps, _keys(keys), scale, centred))
+
+
+def _moved(maps: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the share of weight by which rows differ, writing over the others."""
     np.abs(np.subtract(maps, other, out=other), out=other)
     moved: FloatArray = row_totals(other).mean(axis=-1) / 2
     return moved

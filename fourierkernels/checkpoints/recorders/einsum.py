@@ -115,3 +115,27 @@ def _orders(left: str, right: str, result: str, like: str) -> list[Order] | None
     if any(sorted(term) != sorted(wanted) for term, wanted in pairs):
         return None  # a diagonal, or a sum over one operand alone
     return [tuple(term.index(letter) for letter in wanted) for term, wanted in pairs]
+
+
+def contracts(equation: str, operands: Sequence[Tensor]) -> bool:
+    """Tell whether a sum of two operands adds up over a dimension that both have."""
+    return len(operands) == 2 and len(terms_of(equation)) == 3 and bool(summed(equation))
+
+
+def summed(equation: str) -> set[str]:
+    """Return the dimensions that both operands of a sum have and its result has not.
+
+    >>> sorted(summed("...ij, ...jk -> ...ik"))
+    ['j']
+    """
+    one, other, made = map(set, terms_of(equation))
+    return (one & other) - made - {"."}
+
+
+def terms_of(equation: str) -> list[str]:
+    """Return the terms of a sum, that of its result last where it has one.
+
+    >>> terms_of("ij, jk -> ik")
+    ['ij', 'jk', 'ik']
+    """
+    return equation.replace(" ", "").replace("->", ",").split(",")

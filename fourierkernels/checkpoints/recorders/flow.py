@@ -371,23 +371,6 @@ def is_whole(tensor: Tensor) -> bool:
     return not (tensor.dtype is torch.bool or tensor.is_floating_point() or tensor.is_complex())
 
 
-def contracts(equation: str, operands: Sequence[Tensor]) -> bool:
-    """Tell whether a sum of two operands adds up over a dimension that both have."""
-    terms = terms_of(equation)
-    if len(operands) != 2 or len(terms) != 3:
-        return False
-    return bool((set(terms[0]) & set(terms[1])) - set(terms[2]) - {"."})
-
-
-def terms_of(equation: str) -> list[str]:
-    """Return the terms of a sum, that of its result last where it has one.
-
-    >>> terms_of("ij, jk -> ik")
-    ['ij', 'jk', 'ik']
-    """
-    return equation.replace(" ", "").replace("->", ",").split(",")
-
-
 def strides(tensor: Tensor, dim: int) -> tuple[tuple[int, int], ...]:
     """Return the strides of what lies within one dimension: from one and below another."""
     step = tensor.stride(dim)

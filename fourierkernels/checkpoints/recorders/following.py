@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from fourierkernels.checkpoints.recorders.einsum import contracts, terms_of
 from fourierkernels.checkpoints.recorders.flow import (
     CONSTANT,
     LEARNT,
@@ -14,12 +15,10 @@ from fourierkernels.checkpoints.recorders.flow import (
     Fact,
     Flow,
     Origin,
-    contracts,
     is_whole,
     place_of,
     strides,
     tensors_in,
-    terms_of,
 )
 from fourierkernels.checkpoints.recorders.layers import embed, join, mark_used
 from fourierkernels.checkpoints.recorders.operations import (

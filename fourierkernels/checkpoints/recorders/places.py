@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fourierkernels.checkpoints.recorders.einsum import summed, terms_of
 from fourierkernels.checkpoints.recorders.flow import (
     Fact,
     Flow,
     is_feature,
     place_of,
     strides,
-    terms_of,
 )
 from fourierkernels.checkpoints.recorders.operations import NORMS, Step
 
@@ -160,7 +160,6 @@ def added_up(step: Step, left: Tensor, right: Tensor) -> tuple[set[int], set[int
     """Return the dimensions, from the end, over which a product of two adds up."""
     if step.name != "einsum":
         return {-1}, {-min(2, right.ndim)}
-    one, other, put_out = terms_of(step.args[0])
-    both = set(one) & set(other) - set(put_out) - {"."}
-    first, second = ({k - len(x) for k, n in enumerate(x) if n in both} for x in (one, other))
+    both, terms = summed(step.args[0]), terms_of(step.args[0])
+    first, second = ({k - len(x) for k, name in enumerate(x) if name in both} for x in terms[:2])
     return first, second
