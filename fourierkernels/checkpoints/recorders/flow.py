@@ -40,6 +40,9 @@ class Origin:
     state : bool
         Whether what it is multiplied with are weights of it: a sum, up to each place, of products
         of features, as linear attention's, or values that were read at computed places.
+    between : bool
+        Whether it is values that were read between computed places: a layer may come to them
+        before weights do. Tokens that are sent to experts are chosen, and none is read between.
     used : bool
         Whether other computed numbers or a layer came to it, or to what was added up of it: not if
         it is what the model puts out, or what tokens are chosen by.
@@ -54,6 +57,7 @@ class Origin:
     pools: bool = False
     places: bool = True
     state: bool = False
+    between: bool = False
     used: bool = False
     met: bool = False
 

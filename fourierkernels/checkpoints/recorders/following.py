@@ -23,9 +23,12 @@ from fourierkernels.checkpoints.recorders.flow import (
 from fourierkernels.checkpoints.recorders.layers import embed, join, mark_used
 from fourierkernels.checkpoints.recorders.operations import (
     ADDED,
+    BAGS,
     CAST,
+    DIFFERENCES,
     DISTANCES,
     DIVIDED,
+    EQUAL,
     GATHERED,
     JOINED,
     LAYERS,
@@ -63,6 +66,7 @@ class Following(Weighing):
         self.handlers: dict[str, Callable[[Step], None]] = {
             "einsum": self._einsum,
             "embedding": self._embed,
+            **dict.fromkeys(BAGS, self._bag),
             **dict.fromkeys(CAST, self._round),
             **dict.fromkeys(PRODUCTS, self.product),
             **dict.fromkeys(SOFTMAX, self.softmax),
@@ -124,7 +128,9 @@ class Following(Weighing):
         if any(one.multiplied and not one.paired for one in facts):
             self.flow.set(step.result, replace(self.flow.of(step.result), paired=False))
         weighing = [one.origins for one in facts if one.weighs]
-        if len(weighing) == 2 and all(any(one.scores for one in found) for found in weighing):
+        if len(weighing) == 2 and all(
+            any(one.scores or one.sampled for one in x) for x in weighing
+        ):
             weights = next(one for one in parts if self.flow.of(one).origins)
             self.meet(step.where, step.result, *parts, weights=weights)
 
@@ -173,7 +179,7 @@ class Following(Weighing):
             self._write(operands)
         self.flow.follow(operands, results)
         if len(operands) == 2 and results[0].numel() > 1:
-            self._weigh(operands, results[0], times=name in TIMES)
+            self._weigh(operands, results[0], name)
         if dim is not None:
             self.normal(dim, results[0], step.where)
 
@@ -217,14 +223,15 @@ class Following(Weighing):
     def _round(self, step: Step) -> None:
         """Know computed numbers that were made whole: they may be places."""
         self._follow(step)
-        fact, read = self.flow.of(step.result), step.args[0]
+        fact, read = self.flow.of(step.result), step.args[step.name == "searchsorted"]
         if is_whole(step.result) and not is_whole(read) and self.flow.is_computed(read):
             rounded = read.dtype is not torch.bool
             self.flow.set(step.result, replace(fact, rounded=rounded))
 
     def _sample(self, step: Step) -> None:
         """Know values that were read at such places: what they are multiplied with are weights."""
-        origin = Origin(step.where, tuple(step.result.shape), places=False, state=True)
+        shape, between = tuple(step.result.shape), step.name in SAMPLED
+        origin = Origin(step.where, shape, places=False, state=True, between=between)
         self.origins.append(origin)
         fact = self.flow.of(step.result)
         self.flow.set(step.result, replace(fact, origins=frozenset([origin])))
@@ -235,7 +242,8 @@ class Following(Weighing):
         fact = self.flow.of(read)
         self._follow(step)
         own = fact.leaf and read.ndim > 2
-        numbers = (read, *(one for one in chosen if one.is_floating_point()))
+        table = fact.level == LEARNT
+        numbers = (read, *(one for one in chosen if table or one.is_floating_point()))
         paired = any(self.flow.of(one).paired for one in numbers)
         moved = fact.moved
         if fact.level == READ and not moves_features(step, read, fact):
@@ -250,6 +258,18 @@ class Following(Weighing):
         else:
             embed(self.flow, step)
 
+    def _bag(self, step: Step) -> None:
+        """Know sums of what is looked up, with weights perhaps."""
+        values, places = step.args[:2]
+        weights = [one for one in step.args[6:7] if one is not None and self.flow.is_computed(one)]
+        if not self.flow.is_computed(values):
+            embed(self.flow, step)
+        elif weights or self._are_computed(False, [places]):
+            by = next((one for one in weights if self.flow.of(one).origins), None)
+            self.meet(step.where, step.result, *weights, values, weights=by)
+        else:
+            self._move(step)
+
     def _scatter(self, step: Step) -> None:
         """Know what is added up by place, as over the edges of a graph."""
         operands = list(tensors_in((*step.args, *step.given.values())))
@@ -262,16 +282,20 @@ class Following(Weighing):
             total = (place_of(operands[-1]), step.args[1])
             self.flow.set(step.result, replace(self.flow.of(step.result), total_of=total))
 
-    def _weigh(self, operands: list[Tensor], result: Tensor, *, times: bool = True) -> None:
+    def _weigh(self, operands: list[Tensor], result: Tensor, name: str = "mul") -> None:
         """Know weights times values number by number, before they are added up."""
-        facts = [self.flow.of(one) for one in operands]
-        if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, times):
+        facts, times = [self.flow.of(one) for one in operands], name in TIMES
+        if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, name):
             self._pair_up(operands, result)
             if not times:  # differences of places are distances, and may be scores
                 self.flow.set(result, replace(self.flow.of(result), counts=False))
         tainted = [k for k in (0, 1) if facts[k].origins]
         if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
             return
+        weights = facts[1 - tainted[0]]
+        sampled = all(one.sampled for one in facts[tainted[0]].origins)
+        if sampled and (weights.leaf or weights.counts):
+            return  # a scale, or a mask
         state = any(one.state for one in facts[tainted[0]].origins)
         if state or operands[tainted[0]].numel() < result.numel():
             self.flow.set(result, replace(self.flow.of(result), weighs=True))
@@ -285,12 +309,15 @@ class Following(Weighing):
         new = replace(fact, paired=True, inside=inside, features=features, moved=moved)
         self.flow.set(result, new)
 
-    def _is_paired(self, operands: list[Tensor], result: Tensor, times: bool) -> bool:
-        """Tell whether each number of one meets several of another, or those of other places."""
-        if not all(one.is_floating_point() for one in operands):
+    def _is_paired(self, operands: list[Tensor], result: Tensor, name: str) -> bool:
+        """Tell whether each number of one meets several of another, or those of other places.
+
+        Whole numbers do where they are compared.
+        """
+        if name not in EQUAL | DIFFERENCES and not all(map(Tensor.is_floating_point, operands)):
             return False
         one, other = operands
-        if times and one.shape == other.shape:
+        if name in TIMES and one.shape == other.shape:
             moved = self.flow.of(one).moved != self.flow.of(other).moved
             if moved or are_apart(self.flow, one, other):
                 return True

@@ -29,6 +29,8 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     mixed = read.shape[over]
     fact, other = flow.of(read), flow.of(right if by_right else left)
     kept = outliving(fact, result, mixed)
+    if is_feature(read, over, fact):
+        kept |= frozenset(one for one in fact.origins if one.between)
     sequence = fact.sequence if fact.level >= other.level else other.sequence
     dim, vector = (-1, right.ndim == 1) if by_right else (-2, result.ndim == 1)
     features = () if vector else strides(result, dim)
@@ -71,8 +73,8 @@ def embed(flow: Flow, step: Step) -> None:
     table, ids = (flow.of(one) for one in step.args[:2])
     mark_used([ids])
     sequence = ids.sequence if ids.level == READ else table.sequence
-    features = strides(step.result, -1)
-    flow.set(step.result, Fact(max(ids.level, LEARNT), sequence, features=features))
+    features, level = strides(step.result, -1), max(ids.level, LEARNT)
+    flow.set(step.result, Fact(level, sequence, features=features, paired=ids.paired))
 
 
 def join(flow: Flow, step: Step) -> None:

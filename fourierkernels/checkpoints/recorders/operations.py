@@ -45,7 +45,9 @@ TIMES = {"mul", "multiply"}
 ADDED = {"add", "add_", "addcmul", "addcmul_"}
 DIFFERENCES = {"sub", "subtract", "rsub"}
 DISTANCES = {"cdist", "_cdist_forward", "_euclidean_dist"}
-CAST = {"to", "_to_copy", "type_as"}
+CAST = {"to", "_to_copy", "type_as", "bucketize", "searchsorted"}
+BAGS = {"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}
+EQUAL = {"eq", "ne", "bitwise_xor"}
 NORMS = {"norm", "linalg_vector_norm"}
 VIEWS = {
     "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",

@@ -72,7 +72,72 @@ def best(m: Middle, x: Tensor) -> Tensor:
     return (m.q(x) @ m.k(x).mT).argmax(-1)
 
 
+def between(values: Tensor, places: Tensor) -> Tensor:
+    """Return values (B, N, E) read between tokens, at places (B, M) from 0 to N - 1."""
+    grid = torch.stack([torch.zeros_like(places), places / (N - 1) * 2 - 1], dim=-1)
+    read = functional.grid_sample(values.mT[..., None], grid[:, :, None], align_corners=True)
+    return read[..., 0].mT
+
+
+def points(m: Middle, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return three places and three weights of each token."""
+    return m.k(x)[..., :3].sigmoid() * (N - 1), m.q(x)[..., :3].softmax(-1)
+
+
+def one_by_one(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    values, (at, weights) = m.v(x), points(m, x)
+    total = torch.zeros_like(values)
+    for k in range(3):
+        total = total + weights[..., k, None] * between(values, at[..., k])
+    return total
+
+
+def added_in_place(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    values, (at, weights) = m.v(x), points(m, x)
+    total = torch.zeros_like(values)
+    for k in range(3):
+        total += weights[..., k, None] * values[TEXTS, at[..., k].round().long()]
+    return total
+
+
+def behind_a_layer(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    at, weights = points(m, x)
+    read = torch.stack([m.v(between(x, at[..., k])) for k in range(3)], dim=2)
+    return (weights[..., None] * read).sum(2)
+
+
+def in_buckets(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    at = torch.bucketize(m.k(x)[..., :3].sigmoid(), torch.linspace(0, 1, N - 1))
+    return (points(m, x)[1][..., None] * m.v(x)[TEXTS[..., None], at]).sum(2)
+
+
+def in_bags(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    at, weights = points(m, x)
+    at = at.round().long() + N * TEXTS[..., None]
+    values = m.v(x).flatten(0, 1)
+    bags = functional.embedding_bag(
+        at.flatten(0, 1), values, mode="sum", per_sample_weights=weights.flatten(0, 1)
+    )
+    return bags.unflatten(0, (B, N))
+
+
+def by_hash(m: Middle, x: Tensor) -> Tensor:
+    hashes = m.k(x)[..., :4].argmax(-1)
+    return (hashes[:, :, None] == hashes[:, None]).float() @ m.v(x)
+
+
 NAMED: dict[str, Mix] = {
+    "points added one by one": one_by_one,
+    "points added in place": added_in_place,
+    "points behind a layer": behind_a_layer,
+    "points in buckets": in_buckets,
+    "points in bags": in_bags,
+    "equal hashes": lambda m, x, ids: by_hash(m, x),
+    "equal ids": lambda m, x, ids: (ids[:, :, None] == ids[:, None]).float() @ m.v(x),
+    "a table of differences of ids": lambda m, x, ids: m.table[gaps(ids).abs(), 0] @ m.v(x),
+    "the same, embedded": lambda m, x, ids: (
+        functional.embedding(gaps(ids).abs(), m.table)[..., 0] @ m.v(x)
+    ),
     "distances of places": lambda m, x, ids: (
         torch.exp(-gaps((ids != 0).long().cumsum(-1).float()).abs()) @ x
     ),
@@ -125,6 +190,15 @@ RECORDED: dict[str, Mix] = {
         m.q(x), *m.both(x)[TEXTS, (N * m.k(x)[:, :4, 0].sigmoid() - 0.5).long()].chunk(2, -1)
     ),
     "tokens chosen by a mask of numbers": unpadded,
+    "a bias by differences of ids": lambda m, x, ids: (
+        (m.q(x) @ m.k(x).mT + m.table[gaps(ids).abs(), 0]).softmax(-1) @ m.v(x)
+    ),
+    "keys of the same id": lambda m, x, ids: (
+        (m.q(x) @ m.k(x).mT).masked_fill(ids[:, :, None] != ids[:, None], -1e9).softmax(-1) @ m.v(x)
+    ),
+    "the same, added": lambda m, x, ids: (
+        (m.q(x) @ m.k(x).mT - 1e9 * (ids[:, :, None] != ids[:, None]).float()).softmax(-1) @ m.v(x)
+    ),
 }
 
 
@@ -155,11 +229,30 @@ def resampled(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return (x[TEXTS[:, :, None], ends] * torch.stack([1 - share, share], dim=-2)).sum(2)
 
 
-OTHERS: dict[str, Mix] = {"positions of a grid": interpolated, "another length": resampled}
+def masked_mean(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """The mean of what was read between tokens, over those that are no padding."""
+    places = torch.arange(N) * m.k(x).mean((1, 2)).sigmoid()[:, None]
+    mask = (ids > 3).float()[..., None]
+    total = (between(m.v(x), places) * mask).sum(1, keepdim=True)
+    return x + m.q(total / mask.sum(1, keepdim=True).clamp(min=1))
+
+
+def biased(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Positions that a learnt scale moves are read, and a learnt scale is applied."""
+    places = torch.arange(N) * m.k(x).mean((1, 2)).sigmoid()[:, None]
+    return (between(m.v(x), places) * m.table[0]).mean(1, keepdim=True)
+
+
+OTHERS: dict[str, Mix] = {
+    "positions of a grid": interpolated,
+    "another length": resampled,
+    "a masked mean": masked_mean,
+    "a scaled mean": biased,
+}
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_interpolation_by_sizes_raises_no_alarm(kind: str) -> None:
+def test_interpolation_and_means_raise_no_alarm(kind: str) -> None:
     calls = recorded(OTHERS[kind])
     assert [call.name for call in calls] == ["first", "last"]
     assert calls.unread == {}
