@@ -17,6 +17,7 @@ from pathlib import Path
 import yaml
 
 LONGEST_CELL, WIDEST_CELL = 15, 78  # what a page of 1,280 pixels shows
+MOST_WORDS, MOST_TABLES = 4_999, 3  # of a chapter; of a lesson
 WORDS_BEFORE_FIGURE = 120
 TABLES = 19  # from this number on chapters are looked up: tables and details, no lessons
 LEVELS = ("Level 1", "Level 2", "Level 3")
@@ -30,6 +31,7 @@ _LABEL = re.compile(r"^:label:\s*(\S+)", re.MULTILINE)
 _NUMBERED = re.compile(
     r"(?:^:label:|^\s*name:|^:name:|\$\$ \()\s*([a-z]+-(\d\d)-[\w-]+)", re.MULTILINE
 )
+_RULE = re.compile(r"^\|[ :|-]+\|$", re.MULTILINE)  # below the head of a table in Markdown
 _SOLVED = re.compile(r"\{solution(?:-start)?\}\s*(\S+)")
 
 
@@ -136,6 +138,22 @@ def cell_sizes(chapter: Chapter) -> Iterator[str]:
                 yield f"a visible line has {len(line)} columns, at most {WIDEST_CELL}: {line!r}"
 
 
+def length(chapter: Chapter) -> Iterator[str]:
+    """A chapter is read in one sitting."""
+    words = len(chapter.text.split())
+    if words > MOST_WORDS:
+        yield f"{words:,} words, at most {MOST_WORDS:,} are wanted"
+
+
+def tables(chapter: Chapter) -> Iterator[str]:
+    """A lesson tells a story; tables to look things up in have chapters of their own."""
+    calls = (node for cell in chapter.cells for node in ast.walk(cell.tree))
+    count = sum(isinstance(node, ast.Call) and _called(node) == "table" for node in calls)
+    count += len(_RULE.findall(_CELL.sub("", chapter.text)))
+    if count > MOST_TABLES:
+        yield f"{count} tables, at most {MOST_TABLES} are wanted in a lesson"
+
+
 def plotting_code(chapter: Chapter) -> Iterator[str]:
     """Code that draws is behind a click."""
     for cell in chapter.cells:
@@ -197,9 +215,19 @@ def _called(node: ast.Call) -> str:
 
 RULES: dict[str, Callable[[Chapter], Iterator[str]]] = {
     rule.__name__: rule
-    for rule in (opening, cell_sizes, plotting_code, exercises, exercise_order, labels, one_home)
+    for rule in (
+        opening,
+        length,
+        tables,
+        cell_sizes,
+        plotting_code,
+        exercises,
+        exercise_order,
+        labels,
+        one_home,
+    )
 }
-OF_LESSONS = {"opening", "exercises"}
+OF_LESSONS = {"opening", "tables", "exercises"}
 
 
 def check(path: Path) -> list[str]:

@@ -2,7 +2,8 @@
 
 ``{generated} claims nguyen`` puts the claims of a paper there, ``{generated} verdicts`` the table
 that counts them, ``{generated} reproduces studies`` the commands of the studies, ``{generated}
-registries`` the list of registries. Another text is a row of ``TEXTS``.
+registries`` the list of registries, ``{generated} imprint`` authors and version. Another text is a
+row of ``TEXTS``.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from book.claims import page
 from book.claims.registry import FOLDER, ROOT
+from book.imprint import CITATION, imprint
 from book.registries import registry_list
 from book.reproduces import reproduction
 
@@ -22,6 +24,7 @@ TEXTS: dict[str, Callable[..., str]] = {
     "claims": page.claims_of,
     "verdicts": page.verdict_counts,
     "registries": registry_list,
+    "imprint": imprint,
     "reproduces": reproduction,
 }
 
@@ -38,7 +41,7 @@ class Generated(SphinxDirective):
         name, *rest = self.arguments
         if name not in TEXTS:
             raise self.error(f"generated text must be one of {list(TEXTS)}, got {name!r}")
-        sources = (*FOLDER.glob("*.toml"), ROOT / "book" / "registries.toml")
+        sources = (*FOLDER.glob("*.toml"), ROOT / "book" / "registries.toml", CITATION)
         for path in (*sources, ROOT / "experiments" / "README.md"):
             self.env.note_dependency(str(path))
         lines = TEXTS[name](*rest).splitlines()

@@ -81,6 +81,17 @@ def test_visible_cells_are_short_and_narrow(tmp_path):
     assert not found(tmp_path, "cell_sizes", cell("x" * 90, ":tags: [hide-input]\n\n"))
 
 
+def test_a_chapter_is_short(tmp_path):
+    assert not found(tmp_path, "length", "word " * 4_999)
+    assert "5,000 words" in found(tmp_path, "length", "word " * 5_000)
+
+
+def test_a_lesson_has_three_tables_at_most(tmp_path):
+    printed, written = cell("table(head, rows)"), "| a | b |\n|---|--:|\n| 1 | 2 |\n\n"
+    assert not found(tmp_path, "tables", 2 * printed + written)
+    assert "4 tables" in found(tmp_path, "tables", 2 * printed + 2 * written)
+
+
 def test_code_that_draws_is_hidden(tmp_path):
     assert "shows its code" in found(
         tmp_path, "plotting_code", FIGURE.replace("hide-input", "other")
