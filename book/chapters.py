@@ -139,14 +139,14 @@ def cell_sizes(chapter: Chapter) -> Iterator[str]:
 
 
 def length(chapter: Chapter) -> Iterator[str]:
-    """A chapter is read in one sitting."""
+    """Find chapters that are too long for one sitting."""
     words = len(chapter.text.split())
     if words > MOST_WORDS:
         yield f"{words:,} words, at most {MOST_WORDS:,} are wanted"
 
 
 def tables(chapter: Chapter) -> Iterator[str]:
-    """A lesson tells a story; tables to look things up in have chapters of their own."""
+    """Find lessons with many tables: those to look things up in have chapters of their own."""
     calls = (node for cell in chapter.cells for node in ast.walk(cell.tree))
     count = sum(isinstance(node, ast.Call) and _called(node) == "table" for node in calls)
     count += len(_RULE.findall(_CELL.sub("", chapter.text)))
