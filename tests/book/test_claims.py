@@ -128,6 +128,18 @@ def test_one_experiment_has_one_verdict() -> None:
     assert set(kernels) == {"not seen"}
 
 
+def test_what_was_not_seen_says_in_numbers_what_would_have_been() -> None:
+    unseen = [(one.id, one.smallest) for _, one in CLAIMS if one.verdict == "not seen"]
+    assert len(unseen) > 10
+    assert [name for name, smallest in unseen if not re.search(r"\d", smallest)] == []
+
+
+def test_nothing_holds_by_derivation_because_of_a_time_or_a_memory() -> None:
+    measured = re.compile(r"_ms\b|_mi?b\b|seconds|peak|speed")
+    derived = [one for _, one in CLAIMS if (one.how, one.verdict) == ("derived", "holds")]
+    assert [one.id for one in derived if measured.search(" ".join(one.numbers.values()))] == []
+
+
 def test_two_verdicts_on_one_experiment_are_found() -> None:
     (paper, *_) = PAPERS
     claim = next(one for one in paper.claims if one.verdict == "not seen")
