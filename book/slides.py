@@ -22,7 +22,7 @@ from book.execute import KEPT, ROOT, settings
 
 SLIDES = Path("_build", "slides")
 STATEMENT = re.compile(
-    r"^(`{3,})\{prf:(?:theorem|proposition|lemma)\} *(.*?)\n(?::label:.*\n)?(.*?)^\1$"
+    r"^(`{3,})\{prf:(?:theorem|proposition|lemma)\} *([^\n]*)\n(?::label:[^\n]*\n)?(.*?)^\1$"
     r"(?:\s*\*\*Intuition\.\*\* (.*?)\n\n)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -52,7 +52,9 @@ def slides(text: str, outputs: Any) -> Iterator[str]:
                 picture = "<svg" + "".join(svg).partition("<svg")[2]
                 yield f"<figure>{picture}<figcaption>{prose(caption)}</figcaption></figure>"
     for _, name, body, intuition in STATEMENT.findall(text):
-        yield f"<h2>{prose(name)}</h2><p>{prose(body)}</p><p><em>{prose(intuition)}</em></p>"
+        yield f"<h2>{prose(name)}</h2><p>{prose(body)}</p>" + (
+            f"<p><em>{prose(intuition)}</em></p>" if intuition else ""
+        )
     summary = re.search(r"^## Summary\n(.*?)(?=^\*\*Further|^## )", text, re.MULTILINE | re.DOTALL)
     points = re.split(r"^- ", summary[1], flags=re.MULTILINE)[1:] if summary else []
     yield "<h2>Summary</h2><ul>" + "".join(f"<li>{prose(point)}</li>" for point in points) + "</ul>"

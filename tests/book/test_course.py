@@ -72,6 +72,15 @@ def test_slides_hold_question_figure_statement_and_summary() -> None:
     assert "$a &lt; b$" in summary
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.glob("notebooks/*.md")), ids=lambda path: path.stem)
+def test_slides_have_every_statement_of_a_chapter_with_its_text(path: Path) -> None:
+    text = path.read_text("utf-8")
+    titles = re.findall(r"^`{3,}\{prf:(?:theorem|proposition|lemma)\} *(.*)$", text, re.MULTILINE)
+    _, *statements, _ = slides.slides(text, {"cells": []})
+    found = [re.match(r"<h2>(.*?)</h2><p>\s*\S.{40}", page, re.DOTALL) for page in statements]
+    assert [one and one[1] for one in found] == [slides.prose(title) for title in titles]
+
+
 def test_a_chapter_without_outputs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "01_waves.md").write_text(CHAPTER, "utf-8")
     with pytest.raises(FileNotFoundError, match="build the book before"):
