@@ -14,6 +14,8 @@ FIGURES = {
     "kernel": "book.moving.kernel",
     "attention": "book.moving.attention",
     "causal": "book.moving.causal",
+    "regression": "book.moving.regression",
+    "row": "book.moving.row",
 }
 LARGEST = 150_000  # bytes of the numbers that a figure puts into its page
 

@@ -18,22 +18,24 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.datasets import load_diabetes
 
-from book.moving import attention, causal, kernel, radius
+from book.moving import attention, causal, kernel, radius, regression, row
 from book.moving.drawing import TEXT, Control, Drawing, Over, Part
 from book.moving.markup import figure_html
 from book.moving.panel import Panel
 from book.moving.registry import FIGURES, LARGEST, figure
 from fourierkernels.plotting import COLOURS
 from fourierkernels.plotting.svg import number
+from fourierkernels.report import HeadLens
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "book" / "_static"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SVG = "{http://www.w3.org/2000/svg}"
 
-# That of attention loads a network.
+# These load a network.
 NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if name == "attention" else name for name in FIGURES
+    pytest.param(name, marks=pytest.mark.slow) if name in ("attention", "row") else name
+    for name in FIGURES
 ]
 
 
@@ -286,6 +288,79 @@ def test_distance_of_heads_grows_as_entropy_falls() -> None:
     assert trained.distance == pytest.approx(min(apart) / math.sqrt(maps.shape[-1]))
 
 
+def weights_by_hand(degree: int, query: float) -> np.ndarray:
+    """Weights of a local mean or line at the radius of the rule, by the normal equations."""
+    bmi = load_diabetes(scaled=False).data[:, 2]
+    powers = (bmi - query)[:, None] ** np.arange(degree + 1)
+    kernel_weights = sinc4(regression.view().state.radius * (bmi - query))
+    moments = powers.T @ (kernel_weights[:, None] * powers)
+    solved: np.ndarray = np.linalg.solve(moments, powers.T * kernel_weights)[0]
+    return solved
+
+
+@pytest.mark.parametrize("degree", regression.DEGREES)
+@pytest.mark.parametrize("place", [0, 10, 23])
+def test_regression_shows_fit_and_weights_of_the_query(place: int, degree: int) -> None:
+    drawing, query = figure("regression"), regression.QUERIES[place]
+    data = load_diabetes(scaled=False)
+    bmi, score = data.data[:, 2], data.target
+    weights = weights_by_hand(degree, query)
+    at = 2 * place + degree
+    assert regression.settings()[at].result.weights == pytest.approx(weights, abs=1e-9)
+    centre, fit = weights @ bmi, weights @ score
+    said = numbers(drawing.sentences[at].replace("kg/m²", ""))
+    wanted = [query, degree, round(fit), round(1 / np.sum(weights**2), 1), round(centre, 1)]
+    assert said[:5] == wanted
+    marks = [p for p in drawing.parts if isinstance(p, Part) and p.tag == "circle"]
+    assert float(marks[0].changes["cy"].values[at]) == pytest.approx(
+        regression.FIT.down(fit), abs=0.051
+    )
+    panel = regression.weights_panel()
+    assert float(marks[1].changes["cx"].values[at]) == pytest.approx(
+        panel.across(centre), abs=0.051
+    )
+
+
+def test_bars_of_the_regression_add_up_to_one() -> None:
+    drawing, panel = figure("regression"), regression.weights_panel()
+    bars = next(p for p in drawing.parts if isinstance(p, Part) and "fill-opacity" in p.fixed)
+    for d in bars.changes["d"].values:
+        tops = [float(top) for top in re.findall(r"V(-?[\d.]+)h", d)]
+        heights = [panel.number_at(0.0, top)[1] for top in tops]
+        assert sum(heights) == pytest.approx(1.0, abs=0.03)  # tenths of a unit, and bars left out
+
+
+def test_only_a_line_has_its_weights_about_the_query_at_both_ends() -> None:
+    settings = regression.settings()
+    lines = [setting for setting in settings if setting.degree == 1]
+    assert [setting.centre for setting in lines] == pytest.approx(regression.QUERIES)
+    means = [setting for setting in settings if setting.degree == 0]
+    assert means[0].centre > means[0].query + 0.3
+    assert means[-2].centre < means[-2].query - 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("token", [0, 8])
+def test_row_is_that_of_the_network_and_of_its_gaussian_kernel(token: int, centred: bool) -> None:
+    lens = HeadLens(row.NETWORK)
+    maps = lens.maps(row.LAYER, row.SENTENCE)[row.HEAD]
+    keys = np.asarray(lens.keys(row.LAYER, row.SENTENCE)[row.HEAD], dtype=np.float64)
+    from_there = keys - keys.mean(axis=0) if centred else keys
+    scale = keys.shape[1] ** -0.5
+    gaussian = maps[token] * np.exp(-scale * np.square(from_there).sum(axis=1) / 2)
+    gaussian = gaussian / gaussian.sum()
+    at = 2 * token + centred
+    assert row.results()[at].softmax == pytest.approx(maps[token], abs=1e-6)
+    assert row.results()[at].gaussian == pytest.approx(gaussian, abs=1e-6)
+    moved = np.abs(maps[token] - gaussian).sum() / 2
+    assert f"puts {moved:.0%} of the weight elsewhere" in figure("row").sentences[at]
+    panel, _ = row.panels()
+    dots = [p for p in figure("row").parts if isinstance(p, Part) and "cy" in p.changes]
+    drawn = [float(dot.changes["cy"].values[at]) for dot in dots]
+    assert drawn == pytest.approx([panel.down(weight) for weight in gaussian], abs=0.051)
+
+
 @pytest.mark.parametrize("tokens", range(1, causal.LENGTH + 1))
 def test_causal_outputs_are_sums_of_phasors(tokens: int) -> None:
     step, x = causal.compute(tokens), causal.TOKENS[:tokens]
@@ -315,8 +390,8 @@ def test_marks_say_what_is_new_and_what_has_changed() -> None:
         for part in drawing.parts
         if isinstance(part, Part) and TEXT in part.changes
     ]
-    for (m, row), changed in zip(enumerate(marks[:n]), marks[n:], strict=True):
-        assert row == [""] * m + ["+"] + ["="] * (n - 1 - m)
+    for (m, shown), changed in zip(enumerate(marks[:n]), marks[n:], strict=True):
+        assert shown == [""] * m + ["+"] + ["="] * (n - 1 - m)
         assert changed == [""] * m + ["+"] + ["≠"] * (n - 1 - m)
 
 
@@ -424,7 +499,14 @@ MOVE = """<script>
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is missing")
 @pytest.mark.parametrize(
-    ("name", "settings"), [("radius", (20,)), ("kernel", (1, 14)), ("causal", (6,))]
+    ("name", "settings"),
+    [
+        ("radius", (20,)),
+        ("kernel", (1, 14)),
+        ("causal", (6,)),
+        ("regression", (5, 1)),
+        ("row", (3, 0)),
+    ],
 )
 def test_a_slider_moves_picture_and_words(
     tmp_path: Path, name: str, settings: tuple[int, ...]
