@@ -19,6 +19,7 @@ from fourierkernels.estimators.radius.sample import tie_limit
 from fourierkernels.estimators.radius.spectral import pilot
 from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum, settled
 from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.preparing import compile_sums
 from fourierkernels.explore.settings import Choice, Slider, log_grid, ticks
 from fourierkernels.foundation.arrays import FloatArray, IntArray
 from fourierkernels.foundation.validation import check_finite
@@ -105,6 +106,10 @@ class DensityExploration(Exploration[DensityState, DensityResult]):
         model = KernelDensity(state.kernel, radius=state.radius).fit(self.sample[:, None])
         density = model.density(at[:, None])
         return DensityResult(edges, heights, at, density, at[_peaks(density)])
+
+    def prepare(self) -> None:
+        """Compile the sums that other radii and kernels need."""
+        compile_sums()
 
     def later_key(self) -> str:
         """Return the kernel, on which alone the criteria depend."""

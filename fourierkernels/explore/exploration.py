@@ -104,6 +104,9 @@ class Exploration(ABC, Generic[State, Result]):
     def press(self, key: str) -> None:
         """Act on a key of the picture: "ArrowLeft", "ArrowRight", "ArrowUp" or "ArrowDown"."""
 
+    def prepare(self) -> None:
+        """Do once what a first move would wait for; called beside the notebook, by default none."""
+
     def later_key(self) -> Hashable | None:
         """Return what a computation that takes longer depends on, or None if nothing is to come."""
         return None

@@ -12,6 +12,7 @@ from fourierkernels.estimators.checks import UndefinedWarning
 from fourierkernels.estimators.radius import normal_reference
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.explore.exploration import Exploration
+from fourierkernels.explore.preparing import compile_moment_sums, compile_sums
 from fourierkernels.explore.settings import Choice, Slider, ticks
 from fourierkernels.foundation.arrays import FloatArray, IntArray
 from fourierkernels.foundation.validation import check_finite
@@ -147,6 +148,11 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
 
     def _is_slow(self, state: RegressionState) -> bool:
         return state.degree > 0 and len(self.x) > _AT_ONCE
+
+    def prepare(self) -> None:
+        """Compile the sums that other degrees, radii and kernels need."""
+        compile_moment_sums()
+        compile_sums()
 
     def later_key(self) -> RegressionState | None:
         """Return the settings of a fit that is too slow to follow a slider; the query is none."""

@@ -42,6 +42,7 @@ class View:
         exploration.watch(self.show)
         self.widget = ipywidgets.VBox([*self._controls.values(), self._picture])
         self.show()
+        _ONE_AT_A_TIME.submit(exploration.prepare)
 
     def show(self) -> None:
         """Show the settings as they are, and begin what takes longer."""

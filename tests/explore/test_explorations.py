@@ -1,8 +1,13 @@
 """Explorations show what the package computes, follow their settings, and refuse what cannot be."""
 
+import os
 import re
+import subprocess
+import sys
+import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +21,7 @@ from fourierkernels.estimators.modes import modes
 from fourierkernels.explore.attention_view import _without_overlap
 from fourierkernels.explore.exploration import Exploration
 from fourierkernels.explore.settings import Choice, Slider
-from fourierkernels.explore.widget import View
+from fourierkernels.explore.widget import _ONE_AT_A_TIME, View
 from fourierkernels.report import HeadLens
 
 RNG = np.random.default_rng(0)
@@ -159,6 +164,63 @@ def test_messages_of_the_picture_move_what_lies_under_the_pointer() -> None:
     view._heard(None, {"kind": "key", "key": "ArrowUp", "number": 2}, [])
     assert exploration.state.point_y > before
     assert view._picture.answered == 2
+
+
+@every
+def test_what_a_first_move_needs_is_prepared_beside_the_notebook(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, seen = MAKERS[name](), []
+    monkeypatch.setattr(view, "prepare", lambda: seen.append(threading.current_thread()))
+    View(view)
+    _ONE_AT_A_TIME.submit(lambda: None).result()
+    assert len(seen) == 1
+    assert seen[0] is not threading.current_thread()
+
+
+# A process of its own, whose loops are not compiled yet: counts what numba compiles.
+FIRST_MOVES = """
+import numpy as np
+from numba.core import event
+from fourierkernels import explore
+from fourierkernels.explore.widget import _ONE_AT_A_TIME, View
+
+x = np.random.default_rng(0).normal(size=500)
+
+class Count(event.Listener):
+    compiled = 0
+
+    def on_start(self, seen):
+        Count.compiled += 1
+
+    def on_end(self, seen):
+        pass
+
+event.register("numba:compile", Count())
+counts = []
+for view in (explore.regression(x, np.sin(x)), explore.density(x)):
+    shown = View(view)
+    _ONE_AT_A_TIME.submit(lambda: None).result()
+    before, drawn = Count.compiled, shown._picture.svg
+    radius = view.settings[0]
+    moves = [{"degree": 1}] if view.name == "regression" else []
+    moves += [{"kernel": "gaussian"}, {"radius": radius.high}, {"radius": radius.low}]
+    for move in moves:
+        view.set(**move)
+    assert shown._picture.svg != drawn
+    counts += [before, Count.compiled - before]
+print(*counts)
+"""
+
+
+@pytest.mark.slow
+def test_first_moves_compile_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", FIRST_MOVES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    before, regression, _, density = map(int, done.stdout.split())
+    assert before > 0
+    assert (regression, density) == (0, 0)
 
 
 # --- numbers ---------------------------------------------------------------------------------
