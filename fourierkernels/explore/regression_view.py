@@ -132,14 +132,17 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
 
     def _fit(self, state: RegressionState) -> Fit:
         x, y = self._samples(state)
-        model = _model(state).fit(x[:, None], y)
+        held = np.arange(len(x)) == state.point  # smoothed, its weight in the fit at its place
+        model = _model(state).fit(x[:, None], np.column_stack([y, held]))
         at = np.linspace(self.x.min(), self.x.max(), _CURVE)
-        (row,) = _quietly(model.weights, np.array([[state.point_x]]))
-        residual = state.point_y - float(row @ y)
+        slow = self._is_slow(state)
+        queries = np.append([] if slow else at, state.point_x)
+        fits = _quietly(model.predict, queries[:, None])
+        there, own = fits[-1]
+        residual = state.point_y - float(there)
         with np.errstate(divide="ignore", invalid="ignore"):
-            left_out = float(np.float64(residual) / (1.0 - row[state.point]))
-        curve = None if self._is_slow(state) else _quietly(model.predict, at[:, None])
-        return Fit(x, y, model, at, curve, residual, left_out)
+            left_out = float(np.float64(residual) / (1.0 - own))
+        return Fit(x, y, model, at, None if slow else fits[:-1, 0], residual, left_out)
 
     def _samples(self, state: RegressionState) -> tuple[FloatArray, FloatArray]:
         x, y = self.x.copy(), self.y.copy()
