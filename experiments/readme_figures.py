@@ -137,7 +137,7 @@ def draw_heads(path: Path, *, quick: bool) -> None:
 def draw_exploration(path: Path, *, quick: bool) -> None:
     """Exact error of the Laplace density at its best radius, as the exploration shows it."""
     view = explore.error("laplace").set(n=1_000 if quick else 10_000)
-    path.write_text(view.set(radius=view.result.best.radius).svg(), "utf-8")
+    path.write_text(view.set(radius=view.result.best.radius).finish().svg(), "utf-8")
 
 
 FIGURES = {

@@ -1,4 +1,4 @@
-"""Exact error that follows a slider: signal and noise, bias and variance, and the rate."""
+"""Exact error that follows a slider: signal and noise, bias and variance, the rate as a slope."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -10,7 +10,17 @@ from fourierkernels.explore.exploration import Exploration
 from fourierkernels.explore.settings import Choice, Slider, log_grid, ticks
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import KERNELS, as_kernel
-from fourierkernels.plotting.svg import Panel, Picture, element, key, label, line, stroke
+from fourierkernels.plotting.svg import (
+    Panel,
+    Picture,
+    element,
+    fill,
+    key,
+    label,
+    line,
+    number,
+    stroke,
+)
 from fourierkernels.theory import Mise, Optimum
 from fourierkernels.theory.densities import Density, as_density
 
@@ -19,6 +29,8 @@ _LARGEST = 1e9
 _CURVE = 73
 _WIDEST = 4000.0  # ratio of the ends of the slider
 _DECADES = 7.0  # of the squared characteristic function that are shown
+_AROUND = 10.0**1.5  # of the rate, a decade and a half of N on either side
+_SIZES = tuple(round(10.0 ** (k / 4.0)) for k in range(4, 37))  # N, four a decade, to the largest
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,15 @@ class ErrorExploration(Exploration[ErrorState, ErrorResult]):
         best = theory.optimum(self.density, state.kernel, n=state.n)
         return ErrorResult(radii, bias2, noise / state.n, here, best)
 
+    def later_key(self) -> str:
+        """Return the kernel, on which alone the least errors depend."""
+        return self.state.kernel
+
+    def compute_later(self, state: ErrorState) -> FloatArray:
+        """Return the least exact error for each number of samples."""
+        best = [theory.optimum(self.density, state.kernel, n=n) for n in _SIZES]
+        return np.array([each.mise.total for each in best])
+
     def sentence(self) -> str:
         """Return the error with its parts, the best radius, and the slope there."""
         state, result = self.state, self.result
@@ -102,14 +123,23 @@ class ErrorExploration(Exploration[ErrorState, ErrorResult]):
     def panels(self) -> dict[str, Panel]:
         """Return the panels of the signal and of the error; the radius is moved on the latter."""
         result, (low, high) = self.result, self.radii
-        total = result.bias2 + result.variance
         least = result.best.mise.total
-        error = (0.05 * least, max(20.0 * least, 2.0 * float(total.min())))
+        total = float((result.bias2 + result.variance).min())
+        error = (least / _AROUND, max(least * _AROUND, 2.0 * total))
         frequencies, power = (0.0, 1.5 * self.state.radius), (10.0**-_DECADES, 2.0)
         return {
             "signal": Panel(60, 30, 570, 140, frequencies, power, log_y=True),
-            "error": Panel(60, 240, 570, 140, (low, high), error, log_x=True, log_y=True),
+            "error": Panel(60, 240, 365, 140, (low, high), error, log_x=True, log_y=True),
         }
+
+    def _rate_panel(self) -> Panel:
+        """Return the panel of the rate, with the scale of the error beside it; N is its middle.
+
+        The pointer does not act on it: its scale would move along.
+        """
+        n, error = float(self.state.n), self.panels()["error"].y
+        around = (n / _AROUND, n * _AROUND)
+        return Panel(470, 240, 160, 140, around, error, log_x=True, log_y=True)
 
     def point(self, panel: str, x: float, y: float, *, pressed: bool) -> None:
         """Move the radius to the pointer."""
@@ -132,12 +162,14 @@ class ErrorExploration(Exploration[ErrorState, ErrorResult]):
             title="Signal, noise, and exact error",
             description="Above, the squared characteristic function against the frequency, the "
             "noise line 1/(N + 1), and the part that the kernel lets pass. Below, squared bias, "
-            "variance and their sum against the radius, with this radius and the best one.",
+            "variance and their sum against the radius, with this radius and the best one; on the "
+            "right, the least error against the number of samples, with its tangent at this one.",
             size=(640, 425),
         )
         panels = self.panels()
         self._draw_signal(picture, panels["signal"])
         self._draw_error(picture, panels["error"])
+        self._draw_rate(picture, self._rate_panel())
         return picture
 
     def _draw_signal(self, picture: Picture, panel: Panel) -> None:
@@ -160,7 +192,7 @@ class ErrorExploration(Exploration[ErrorState, ErrorResult]):
         result, state = self.result, self.state
         where = {"x": ticks(*panel.x, log=True), "y": ticks(*panel.y, log=True)}
         panel.frame(picture, where, x="radius R", y="MISE")
-        picture.add(*key(panel.top - 9, 190, [(1, "total"), (2, "bias²"), (3, "variance")]))
+        picture.add(*key(panel.top - 9, 120, [(1, "total"), (2, "bias²"), (3, "variance")]))
         picture.add(panel.clipped(picture, "error"))
         parts = ((2, result.bias2), (3, result.variance), (1, result.bias2 + result.variance))
         for kind, values in parts:
@@ -173,4 +205,23 @@ class ErrorExploration(Exploration[ErrorState, ErrorResult]):
         ):
             at = panel.across(radius)
             picture.add(line(at, panel.top, at, foot, **look))
-        picture.add("</g>", label("best R", panel.across(result.best.radius) + 4, panel.top + 12))
+        picture.add("</g>")
+        if result.best.radius <= self.radii[1]:
+            at = panel.across(result.best.radius)
+            picture.add(label("best R", at + 4, panel.top + 12))
+
+    def _draw_rate(self, picture: Picture, panel: Panel) -> None:
+        best, n = self.result.best, self.state.n
+        panel.frame(picture, {"x": ticks(*panel.x, log=True), "y": []}, x="samples N")
+        picture.add(label("least MISE", panel.left, panel.top - 9), panel.clipped(picture, "rate"))
+        if self.later is not None:
+            drawn = panel.path(_SIZES, self.later)
+            picture.add(element("path", {**stroke(1), "d": drawn}))
+        ends = np.array(panel.x)
+        tangent = panel.path(ends, best.mise.total * (ends / n) ** best.slope)
+        picture.add(element("path", {**stroke(2), "d": tangent}), "</g>")
+        place = {"cx": number(panel.across(n)), "cy": number(panel.down(best.mise.total))}
+        picture.add(element("circle", {**fill(2), **place, "r": "4"}))
+        slope = f"slope {best.slope:.3f}".replace("-", "−")
+        right = panel.left + panel.width
+        picture.add(label(slope, right, panel.top + 14, anchor="end"))

@@ -19,6 +19,7 @@ import fourierkernels as fk
 from fourierkernels import explore, theory
 from fourierkernels.estimators.modes import modes
 from fourierkernels.explore.attention_view import _without_overlap
+from fourierkernels.explore.error_view import _SIZES
 from fourierkernels.explore.exploration import Exploration
 from fourierkernels.explore.settings import Choice, Slider
 from fourierkernels.explore.widget import _ONE_AT_A_TIME, View
@@ -44,6 +45,7 @@ MAKERS: dict[str, Callable[[], Exploration[Any, Any]]] = {
     "attention": lambda: explore.attention(lens(), IDS),
     "heads": lambda: explore.heads(lens(), [IDS, "2 7 1 8"]),
 }
+RATES = [("laplace", 10_000, "fourier1"), ("gaussian", 1_000, "fourier4")]
 every = pytest.mark.parametrize("name", MAKERS)
 
 
@@ -291,6 +293,41 @@ def test_error_is_exact_and_the_marked_radius_is_the_best() -> None:
     at = [theory.mise("laplace", "fourier4", n=5000, radius=r) for r in view.result.radii[::9]]
     np.testing.assert_allclose(view.result.bias2[::9], [each.bias2 for each in at])
     np.testing.assert_allclose(view.result.variance[::9], [each.variance for each in at])
+
+
+def drawn_points(d: str) -> np.ndarray:
+    """Coordinates of a path of lines, shape (points, 2)."""
+    return np.array([pair.split() for pair in re.split("[ML]", d)[1:]], dtype=float)
+
+
+@pytest.mark.parametrize(("density", "n", "kernel"), RATES)
+def test_rate_is_drawn_as_the_slope_of_the_least_error(density: str, n: int, kernel: str) -> None:
+    view = explore.error(density).set(n=n, kernel=kernel)
+    assert view.later is None  # the tangent is there before the curve
+    drawn = len(re.findall("<path", view.svg()))
+    view.finish()
+    assert len(re.findall("<path", view.svg())) == drawn + 1
+    panel = view._rate_panel()
+    *_, curve, tangent = (
+        drawn_points(found)
+        for found in re.findall(r' d="(M[^"]*)"', view.svg().partition("least MISE")[2])
+    )
+    sizes, least = zip(*(panel.number_at(*point) for point in curve), strict=True)
+    assert np.log(sizes) == pytest.approx(np.log(_SIZES), abs=0.003)
+    for k in (8, 20):
+        best = theory.optimum(density, kernel, n=_SIZES[k])
+        assert view.later[k] == pytest.approx(best.mise.total, rel=1e-9)
+        if abs(panel.down(best.mise.total)) < 900:  # farther away it is cut off
+            assert np.log(least[k]) == pytest.approx(np.log(best.mise.total), abs=0.01)
+    (n0, e0), (n1, e1) = (panel.number_at(*point) for point in tangent)
+    slope = np.log(e1 / e0) / np.log(n1 / n0)
+    best = theory.optimum(density, kernel, n=n)
+    assert slope == pytest.approx(best.slope, abs=0.002)
+    assert f"slope {best.slope:.3f}".replace("-", "−") in view.svg()
+    at = np.log(e0) + slope * np.log(n / n0)
+    assert at == pytest.approx(np.log(best.mise.total), abs=0.005)
+    near = [theory.optimum(density, kernel, n=round(f * n)).mise.total for f in (0.95, 1.05)]
+    assert np.log(near[1] / near[0]) / np.log(1.05 / 0.95) == pytest.approx(slope, abs=0.005)
 
 
 def test_rows_of_attention_are_recorded_ones_at_temperature_one() -> None:
