@@ -102,6 +102,7 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
         )
         self._held = ""
         self._fitted: tuple[RegressionState, Fit] | None = None
+        self._written: tuple[tuple[int, float, float], str] | None = None
         middle = int(np.argsort(self.x)[len(self.x) // 2])
         query = low + 0.75 * (high - low)
         super().__init__(
@@ -251,14 +252,22 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
         even = np.linspace(0, len(self.x) - 1, min(_DRAWN, len(self.x))).astype(np.intp)
         return np.unique(np.append(even, self.state.point))
 
+    def _dots(self, panel: Panel) -> str:
+        """Return the path of the drawn samples, written anew only where one has moved."""
+        held = (self.state.point, self.state.point_x, self.state.point_y)
+        if self._written is None or self._written[0] != held:
+            x, y, drawn = self.result.fit.x, self.result.fit.y, self._drawn()
+            steps = (
+                f"M{number(panel.across(a))} {number(panel.down(b))}h0"
+                for a, b in zip(x[drawn], y[drawn], strict=True)
+            )
+            self._written = (held, "".join(steps))
+        return self._written[1]
+
     def _draw_fit(self, picture: Picture, panel: Panel) -> None:
         result, state = self.result, self.state
-        fit, drawn = result.fit, self._drawn()
+        fit, dots = result.fit, self._dots(panel)
         picture.add(panel.clipped(picture, "fit"))
-        dots = "".join(
-            f"M{number(panel.across(a))} {number(panel.down(b))}h0"
-            for a, b in zip(fit.x[drawn], fit.y[drawn], strict=True)
-        )
         dotted = {"stroke": INK, "stroke-opacity": "0.4", "stroke-width": "4"}
         picture.add(element("path", {**dotted, "stroke-linecap": "round", "d": dots}))
         curve = self.later if fit.curve is None else fit.curve

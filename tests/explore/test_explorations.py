@@ -295,6 +295,16 @@ def test_error_is_exact_and_the_marked_radius_is_the_best() -> None:
     np.testing.assert_allclose(view.result.variance[::9], [each.variance for each in at])
 
 
+def test_picture_of_a_regression_is_that_of_its_settings_however_they_were_reached() -> None:
+    moves = [{"radius": 2.0}, {"point": 9}, {"point_y": 5.0}, {"query": 1.0}, {"point": 2}]
+    moved, settings = explore.regression(X, Y), {}
+    for move in moves:
+        moved.set(**move).svg()
+        settings = {**settings, **move}
+        settings = {k: v for k, v in settings.items() if k != "point_y" or "point" not in move}
+        assert moved.svg() == explore.regression(X, Y).set(**settings).svg()
+
+
 def drawn_points(d: str) -> np.ndarray:
     """Coordinates of a path of lines, shape (points, 2)."""
     return np.array([pair.split() for pair in re.split("[ML]", d)[1:]], dtype=float)
