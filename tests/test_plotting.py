@@ -215,3 +215,56 @@ def test_simulated_errors_stand_over_computed_curves_with_bars_of_two_standard_e
     assert drawn(figure)
     with pytest.raises(ValueError, match="panels must have at least one entry"):
         plotting.plot_simulated({})
+
+
+def test_labels_stand_at_the_ends_of_curves_in_their_colours_and_apart():
+    axes = Figure().subplots()
+    axes.plot([0, 1, 2], [0, 1, 1.00], "k", label="one")
+    axes.plot([0, 1, 2], [0, 1, 1.01], color=plotting.COLOURS[0], label="two")
+    axes.errorbar([0, 1], [3, 2], yerr=0.1, color="red", label="bars")
+    axes.plot([0, 1], [0, 0], label="_unnamed")
+    plotting.label_curves(axes)
+    placed = {text.get_text(): text for text in axes.texts}
+    assert {name: text.xy[0] for name, text in placed.items()} == {"one": 2, "two": 2, "bars": 1}
+    assert placed["one"].get_color() == mpl.colors.to_rgb("black")
+    figure = axes.figure
+    figure.canvas.draw()
+    boxes = [placed[name].get_window_extent() for name in ("one", "two")]
+    assert not boxes[0].overlaps(boxes[1])
+    assert boxes[0].y1 < boxes[1].y0
+
+
+def test_labels_stand_where_they_are_told_to_and_no_label_is_invented():
+    axes = Figure().subplots()
+    axes.plot([0, 1], [1, 2], label="rising")
+    plotting.label_curves(axes, {"rising": (0.2, 1.5)}, ha="right")
+    assert [(text.get_position(), text.get_ha()) for text in axes.texts] == [((0.2, 1.5), "right")]
+    with pytest.raises(ValueError, match=r"labels of curves, \['rising'\], got \['falling'\]"):
+        plotting.label_curves(axes, {"falling": (0.0, 0.0)})
+
+
+def test_a_label_stands_where_its_curve_leaves_the_limits_and_is_refused_where_none_is_seen():
+    axes = Figure().subplots()
+    axes.plot([0, 1, 2], [0, 1, 2], label="rising")
+    axes.set_ylim(0, 1.5)
+    plotting.label_curves(axes)
+    assert axes.texts[0].xy == pytest.approx((1.0, 1 / 1.5))
+    axes.set_ylim(5, 6)
+    with pytest.raises(ValueError, match="curve 'rising' must have a point inside the limits"):
+        plotting.label_curves(axes)
+
+
+@pytest.mark.parametrize("colour", [*plotting.COLOURS, "white"])
+def test_text_in_a_colour_can_be_read_on_white(colour):
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in plotting.text_colour(colour)
+    )
+    assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 4.5
+
+
+def test_a_note_points_at_its_place():
+    axes = Figure().subplots()
+    note = plotting.point_out(axes, "here", (0.5, 0.5), (0.1, 0.9), ha="center")
+    assert (note.xy, note.get_position(), note.get_ha()) == ((0.5, 0.5), (0.1, 0.9), "center")
+    assert note.arrow_patch is not None
