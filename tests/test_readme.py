@@ -201,6 +201,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/benchmarks/billion_samples.py",
     "experiments/benchmarks/dask_workers.py",
     "experiments/benchmarks/error_theory.py",
+    "experiments/benchmarks/explorations.py",
     "experiments/benchmarks/heads.py",
     "experiments/benchmarks/kernel_limits.py",
     "experiments/benchmarks/kernel_sums.py",
