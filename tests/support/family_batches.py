@@ -14,6 +14,8 @@ import families
 import family_detectors
 import family_parts
 import family_sounds
+import family_texts
+import family_trackers
 import torch
 from family_inputs import IDS, Batch, Make, every, noise, ones
 from torch import Tensor, nn
@@ -196,9 +198,13 @@ _ALL = [
     *family_detectors.KINDS.items(),
     *family_parts.KINDS.items(),
     *family_sounds.KINDS.items(),
+    *family_texts.KINDS.items(),
+    *family_trackers.KINDS.items(),
 ]
 MAKE = {kind: make for make, kinds in _ALL for kind in kinds}
 ENTRIES = {kind: entries for _, kinds in _ALL for kind, entries in kinds.items()}
+# Networks of several passes, or with none of their own -> how they are run.
+RUNS = {**family_detectors.RUNS, **family_sounds.RUNS, **family_trackers.RUNS}
 # What it returns is the mean over its heads, once for each of them.
 MEANS = {"wavlm"}
 # Families that return no maps of their own.
@@ -206,7 +212,10 @@ BARE = {kind for kind, make in MAKE.items() if make is _grid} | {
     *every("clvp cosmos3_edge_vision cvt gemma3n_audio granite_speech5_encoder hunyuan_vl_vision"),
     *every("kimi_k25_vision levit mamba2 minicpmv4_7_vision mobilevit mobilevitv2 patchtsmixer"),
     *every("lfm3_vl_vision mimi minicpm_ocr_vision muse_glimmer_vision muse_spark_vision"),
-    *every("qwen3_asr_encoder"),
+    *every("csm granite_speech5_ctc muse_glimmer_assistant nemotron3_5_transcribe_audio neucodec"),
+    *every("pp_ocrv5_mobile_rec pp_ocrv5_server_rec pp_ocrv6_small_rec"),
+    *every("qwen3_asr_encoder xcodec xcodec2"),
+    *family_trackers.RUNS,
 }
 # How many maps that it returns are not recorded, and how many modules are named -> families.
 _APART = {
@@ -214,9 +223,11 @@ _APART = {
     (0, 0): "cohere_compass_vision qwen3_5_vision qwen3_vl_vision qwen4_exp_vision "
     "muse_glimmer_vision muse_spark_vision inkling2_vision",
     # Deformable attention, the text's side of a fusion, products of transforms, groups of tokens.
-    (2, 2): "d_fine deimv2 groupvit lw_detr rf_detr rt_detr rt_detr_v2",
+    (2, 2): "d_fine deimv2 groupvit lw_detr omdet-turbo pp_doclayout_v2 rf_detr rt_detr rt_detr_v2",
     (4, 4): "deformable_detr",
     (6, 6): "autoformer grounding-dino mm-grounding-dino",
+    # And pairs of tokens that are put in order.
+    (2, 5): "pp_doclayout_v4",
     # Modules that return no map; a mean over heads is none that is recorded.
     (0, 1): "lightglue",
     (0, 2): "mamba2 mask2former",
@@ -241,6 +252,15 @@ SLOW = {
     *every("minicpm_ocr_vision qwen3_asr_encoder sam3_lite_text sam3_lite_text_text_model"),
     *every("chameleon florence2 instructblip mobilevit sam2_vision_model sam3 sam3_tracker"),
     *every("seamless_m4t_v2 siglip2 superglue tvp voxtral_realtime xclip"),
+    *every("bark csm mimi_decoder neucodec omdet-turbo pocket_tts_audio_tokenizer xcodec xcodec2"),
+    *every("pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder"),
+    *every("pp_doclayout_v2 pp_doclayout_v4 pp_ocrv5_mobile_rec pp_ocrv5_server_rec"),
+    "pp_ocrv6_small_rec",
+    *family_trackers.RUNS,
+    *(kind for kinds in family_texts.KINDS.values() for kind in kinds),
+} - {
+    *every("bailing_hybrid evolla granite_speech5_ctc granitemoehybrid molmo2"),
+    *every("muse_glimmer_assistant nemotron3_5_transcribe_word_timestamp nemotron3_diarization"),
 }
 
 
@@ -251,18 +271,19 @@ def silent(kind: str) -> list[str]:
     """
     model = families.tiny_model(kind, entries=ENTRIES[kind])
     batch = MAKE[kind](model)
+    run = RUNS.get(kind, nn.Module.__call__)
     with torch.inference_mode(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        with _running(model) as run:
-            own = list(_own(model(**batch, output_attentions=True)))
+        with _running(model) as called:
+            own = list(_own(run(model, **batch, output_attentions=True)))
         torch.manual_seed(0)
         with recording(model) as calls:
-            model(**batch)
+            run(model, **batch)
     found = [call.maps.mean(1) if kind in MEANS else call.maps for call in calls]
     own = [one[:, 0] for one in own] if kind in MEANS else own
     lost = [str(tuple(one.shape)) for one in own if not any(_same(one, two) for two in found)]
     heard = [call.name for call in calls] + [*calls.unread]
-    unheard = [name for name in run if not any(_is_within(name, other) for other in heard)]
+    unheard = [name for name in called if not any(_is_within(name, other) for other in heard)]
     if not heard or (not own and kind not in BARE):
         return ["all"]
     counts = len(lost), len(calls.unread)
@@ -293,7 +314,7 @@ def _is_within(name: str, other: str) -> bool:
 def _own(output: Any) -> Iterator[Tensor]:
     """Yield the maps in what a network returns, those of its parts included."""
     for name, value in output.items() if isinstance(output, Mapping) else ():
-        if "attention" in name:
+        if "attention" in str(name):
             yield from (one for one in families.flat(value) if one is not None and one.ndim > 2)
         elif isinstance(value, Mapping):
             yield from _own(value)

@@ -4,7 +4,7 @@ DETR and its kin, SAM, networks of masks, of key points and of depths. None is g
 timm: the smallest ResNet or Swin takes its place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -27,6 +27,7 @@ _RT: Mapping[str, Any] = {
     "feat_strides": [8, 16, 32],
     "decoder_in_channels": [32] * 3,
 }
+_READING_ORDER = {"coordinate_size": 4, "shape_size": 8, "max_position_embeddings": 64}
 _FINE: Mapping[str, Any] = {**_RT, "decoder_n_points": [4] * 3, "layer_scale": 1}
 _WINDOWS: Mapping[str, Any] = {
     "num_heads": [2] * 4,
@@ -37,7 +38,7 @@ _WINDOWS: Mapping[str, Any] = {
 }
 _SWIN = {**_WINDOWS, "out_features": _STAGES}
 _MASKS: Mapping[str, Any] = {"backbone_config": _SWIN, "num_queries": 3, "decoder_layers": 3}
-_DECODER = {"iou_head_depth": 2, "iou_head_hidden_dim": 8}
+DECODER = {"iou_head_depth": 2, "iou_head_hidden_dim": 8}
 _SAM_VISION = {
     "output_channels": 32,
     "num_pos_feats": 16,
@@ -47,7 +48,7 @@ _SAM_VISION = {
 _SAM: Mapping[str, Any] = {
     "vision_config": _SAM_VISION,
     "prompt_encoder_config": {"mask_input_channels": 8},
-    "mask_decoder_config": _DECODER,
+    "mask_decoder_config": DECODER,
 }
 _HIERA: Mapping[str, Any] = {
     "hidden_size": 8,
@@ -58,13 +59,13 @@ _HIERA: Mapping[str, Any] = {
     "window_size_per_stage": [8, 4, 4, 2],
     "global_attention_blocks": [3],
 }
-_SAM2_VISION: Mapping[str, Any] = {
+SAM2_VISION: Mapping[str, Any] = {
     "backbone_config": _HIERA,
     "backbone_channel_list": [32, 24, 16, 8],
     "backbone_feature_sizes": [[16, 16], [8, 8], [4, 4]],
     "fpn_hidden_size": 32,
 }
-_SAM3_VISION = {
+SAM3_VISION = {
     "backbone_config": {
         "image_size": 32,
         "pretrain_image_size": 16,
@@ -73,6 +74,20 @@ _SAM3_VISION = {
     },
     "fpn_hidden_size": 32,
     "backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]],
+}
+_TURBO: Mapping[str, Any] = {
+    "backbone_config": {**_WINDOWS, "model_type": "swin", "out_features": _STAGES[1:]},
+    "apply_layernorm_after_vision_backbone": False,
+    "encoder_in_channels": [16, 32, 64],
+    "vision_features_channels": [16] * 3,
+    "encoder_dim_feedforward": 16,
+    "task_encoder_hidden_dim": 16,
+    "decoder_num_heads": 4,
+    "decoder_num_layers": 2,
+    "decoder_dim_feedforward": 16,
+    "num_queries": 3,
+    **dict.fromkeys(("encoder_hidden_dim", "d_model", "decoder_hidden_dim"), 16),
+    **dict.fromkeys(("text_projection_in_dim", "text_projection_out_dim", "class_embed_dim"), 32),
 }
 _DEPTH: Mapping[str, Any] = {
     "patch_size": 16,
@@ -122,6 +137,19 @@ def _point(size: int) -> Make:
     return made
 
 
+def _line(height: int, width: int) -> Make:
+    """Return what makes a batch of an image of a line of text."""
+    return lambda model: {"pixel_values": noise(1, 3, height, width)}
+
+
+def _forgetful(model: Any, **batch: Any) -> Any:
+    """Return what a network puts out that keeps what it has made of a text: anew."""
+    for cache in (model.language_cache_class, model.language_cache_prompt):
+        cache.cache.clear()
+    return model(**batch)
+
+
+RUNS: dict[str, Callable[..., Any]] = {"omdet-turbo": _forgetful}
 KINDS: Kinds = {
     image(64): {
         **every(
@@ -132,6 +160,14 @@ KINDS: Kinds = {
         **every("rt_detr", **_RT),
         **every("rt_detr_v2", **_RT, decoder_method="discrete"),
         **every("d_fine deimv2", **_FINE),
+        **every("pp_doclayout_v4", **_RT),
+        **every(
+            "pp_doclayout_v2",
+            **_RT,
+            class_thresholds=[-1.0] * 2,
+            class_order=[0, 1],
+            reading_order_config=_READING_ORDER,
+        ),
         **every("mask2former", **_MASKS, feature_size=32, mask_feature_size=32),
         **every(
             "maskformer",
@@ -141,7 +177,7 @@ KINDS: Kinds = {
             mask_feature_size=32,
         ),
         **every("sam2_hiera_det_model", **_HIERA),
-        **every("sam2_vision_model", **_SAM2_VISION),
+        **every("sam2_vision_model", **SAM2_VISION),
         **every(
             "glpn",
             hidden_sizes=[8] * 4,
@@ -223,20 +259,20 @@ KINDS: Kinds = {
     ),
     _point(16): {
         **every("sam", **_SAM),
-        **every("sam_hq", **{**_SAM, "mask_decoder_config": {**_DECODER, "vit_dim": 32}}),
+        **every("sam_hq", **{**_SAM, "mask_decoder_config": {**DECODER, "vit_dim": 32}}),
     },
     _point(64): every(
         "sam2",
-        vision_config=_SAM2_VISION,
+        vision_config=SAM2_VISION,
         prompt_encoder_config={"image_size": 64, "patch_size": 16, "mask_input_channels": 8},
-        mask_decoder_config=_DECODER,
+        mask_decoder_config=DECODER,
     ),
-    text_and_image(32): every("sam3 sam3_lite_text", vision_config=_SAM3_VISION),
+    text_and_image(32): every("sam3 sam3_lite_text", vision_config=SAM3_VISION),
     _point(32): every(
         "sam3_tracker",
-        vision_config=_SAM3_VISION,
+        vision_config=SAM3_VISION,
         prompt_encoder_config={"image_size": 32, "patch_size": 4, "mask_input_channels": 8},
-        mask_decoder_config=_DECODER,
+        mask_decoder_config=DECODER,
     ),
     lambda model: {"pixel_values": noise(1, 2, 3, 32, 32)}: {
         **every("lightglue"),
@@ -267,6 +303,24 @@ KINDS: Kinds = {
             num_frames=2,
         ),
     },
+    lambda model: {
+        "pixel_values": noise(1, 3, 64, 64),
+        "classes_input_ids": IDS.repeat(2, 1),
+        "classes_attention_mask": ones(2, 7),
+        "classes_structure": torch.tensor([2]),
+        "tasks_input_ids": IDS,
+        "tasks_attention_mask": ones(1, 7),
+    }: every("omdet-turbo", **_TURBO),
+    lambda model: {"pixel_values": noise(1, 2, 3, 128, 128)}: every(
+        "efficientloftr",
+        stage_num_blocks=[1] * 4,
+        out_features=[8, 8, 16, 32],
+        num_attention_layers=1,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+    ),
+    _line(96, 160): every("pp_ocrv5_mobile_rec pp_ocrv5_server_rec", head_out_channels=64),
+    _line(48, 320): every("pp_ocrv6_small_rec", head_out_channels=64),
     lambda model: {"input_ids": IDS, "pixel_values": noise(1, 2, 3, 64, 64)}: every(
         "tvp",
         backbone_config=_RESNET,

@@ -1,7 +1,11 @@
 """Batches for families of transformers that read sounds: waves, frames of bands, codes."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import torch
-from family_inputs import IDS, Kinds, every, noise, ones, text
+from family_inputs import IDS, Batch, Kinds, every, noise, ones, text
+from torch import Tensor
 
 _WIDE = {"hidden_size": 128, "projection_dim": 128}  # so that a head has 32 features
 _SPECTRUM = {
@@ -14,8 +18,47 @@ _SPECTRUM = {
     "num_mel_bins": 16,
     "patch_stride": [4, 4],
 }
+_MIMI: Mapping[str, Any] = {
+    "num_filters": 8,
+    "vector_quantization_hidden_dimension": 16,
+    "codebook_dim": 16,
+    "upsample_groups": 32,
+}
+_POCKET: Mapping[str, Any] = {"num_filters": 8, "upsample_groups": 32}
+_BARK: Mapping[str, Any] = {"block_size": 16, "output_vocab_size": 64}
+_DAC = {
+    "encoder_hidden_size": 8,
+    "decoder_hidden_size": 128,
+    "downsampling_ratios": [8, 5, 4, 2],
+    "codebook_size": 16,
+}
+_HUBERT = {
+    "conv_dim": [8] * 7,
+    "num_conv_pos_embeddings": 4,
+    "num_conv_pos_embedding_groups": 2,
+}
 
 
+def _three(model: Any, **options: Any) -> Batch:
+    """Return what the networks of Bark put out: it calls each many times, and itself never."""
+    codes = IDS[..., None].expand(1, 7, 8)
+    return {
+        "semantic": model.semantic(input_ids=IDS, **options),
+        "coarse": model.coarse_acoustics(input_ids=IDS, **options),
+        "fine": model.fine_acoustics(1, codes, **options),
+    }
+
+
+def _with_codes(model: Any, input_ids: Tensor, **options: Any) -> Batch:
+    """Return what a network puts out and, of one place of it, what that of its codes does."""
+    read = {"input_ids": input_ids[:, :3, 0], "backbone_last_hidden_state": noise(1, 32)}
+    return {
+        "places": model(input_ids=input_ids, **options),
+        "codes": model.depth_decoder(**read, **options),
+    }
+
+
+RUNS: dict[str, Callable[..., Any]] = {"bark": _three, "csm": _with_codes}
 KINDS: Kinds = {
     lambda model: {**text(), "input_values": noise(1, 1, 4_096)}: every("pe_audio"),
     lambda model: {"input_ids": IDS, "input_features": noise(1, 80, 32)}: every(
@@ -31,14 +74,39 @@ KINDS: Kinds = {
     ),
     lambda model: {"input_values": noise(1, 1, 4_000)}: {
         **every("mimi_encoder"),
-        **every(
-            "mimi",
-            num_filters=8,
-            vector_quantization_hidden_dimension=16,
-            codebook_dim=16,
-            upsample_groups=32,
-        ),
+        **every("mimi", **_MIMI),
+        **every("pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_encoder", **_POCKET),
     },
+    lambda model: {"latents": noise(1, 32, 8)}: {
+        **every("mimi_decoder", **_MIMI),
+        **every("pocket_tts_audio_tokenizer_decoder", **_POCKET),
+    },
+    lambda model: {}: every(
+        "bark",
+        semantic_config=_BARK,
+        coarse_acoustics_config=_BARK,
+        fine_acoustics_config=_BARK,
+        codec_config={"num_filters": 4, "codebook_size": 8},
+    ),
+    lambda model: {"input_ids": IDS[..., None].expand(1, 7, 4)}: every(
+        "csm",
+        num_codebooks=4,
+        codec_config=_MIMI,
+        depth_decoder_config={"backbone_hidden_size": 32, "num_codebooks": 4},
+    ),
+    lambda model: {
+        "input_values": noise(1, 1, 3_200),
+        "input_features": noise(1, 10, 20),
+    }: every(
+        "neucodec xcodec2",
+        num_key_value_heads=4,
+        semantic_model_config={"feature_projection_input_dim": 20},
+        encoder_hidden_size=4,
+        quantization_dim=64,
+    ),
+    lambda model: {"input_values": noise(1, 1, 4_096)}: every(
+        "xcodec", acoustic_model_config=_DAC, semantic_model_config=_HUBERT
+    ),
     lambda model: {
         **text(),
         "input_features": noise(1, 1, 16, 16),
