@@ -118,6 +118,9 @@ class Fact:
     counts : bool
         Whether they follow from whole numbers of the input alone, as sizes and places do, and from
         no table. Pairs of these that scale other numbers one by one are no scores.
+    asked : int
+        1 if a computed vector was added at several places, 2 if a layer has read that sum: scores
+        of places, by a query that they share.
     """
 
     level: int = CONSTANT
@@ -134,6 +137,7 @@ class Fact:
     meetings: frozenset[Meeting] = frozenset()
     rounded: bool = False
     counts: bool = False
+    asked: int = 0
 
     @property
     def multiplied(self) -> bool:
@@ -267,6 +271,7 @@ class Flow:
             meetings=frozenset().union(*(one.meetings for one in facts)),
             rounded=any(one.rounded for one in facts),
             counts=all(one.counts or one.level == CONSTANT for one in facts),
+            asked=max(one.asked for one in facts),
         )
 
     def _alone(self, tensor: Tensor) -> Fact:

@@ -15,6 +15,7 @@ from fourierkernels.checkpoints.recorders.flow import (
     Fact,
     Flow,
     Origin,
+    is_feature,
     is_whole,
     place_of,
     strides,
@@ -122,6 +123,8 @@ class Following(Weighing):
         parts = list(tensors_in(step.args))
         facts = [self.flow.of(one) for one in parts]
         self._follow(step)
+        if len(parts) == 2 and self._asks(parts, step.result):
+            self.flow.set(step.result, replace(self.flow.of(step.result), asked=1))
         if len(parts) == 3:  # addcmul
             self._weigh(parts[1:], step.result)
             facts = [facts[0], self.flow.of(step.result)]
@@ -133,6 +136,16 @@ class Following(Weighing):
         ):
             weights = next(one for one in parts if self.flow.of(one).origins)
             self.meet(step.where, step.result, *parts, weights=weights)
+
+    def _asks(self, parts: list[Tensor], result: Tensor) -> bool:
+        """Tell whether one of two computed tensors is added at several places of the other."""
+        vector, places = sorted(parts, key=Tensor.numel)
+        if not all(map(self.flow.is_computed, parts)) or self.flow.of(vector).counts:
+            return False  # a mask asks for nothing
+        fact, own = self.flow.of(places), (1,) * (result.ndim - vector.ndim) + vector.shape
+        spread = [k for k, size in enumerate(own) if size < result.shape[k]]
+        kept = places.shape == result.shape
+        return kept and any(not is_feature(places, k, fact) for k in spread)
 
     def _sum(self, step: Step) -> None:
         name, args, results = step.name, step.args, step.results

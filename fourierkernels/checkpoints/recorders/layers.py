@@ -38,7 +38,7 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     paired = fact.paired and not fact.moved
     inside = fact.inside and is_feature(read, over, fact)
     new = Fact(level, sequence, origins=kept, features=features, paired=paired, inside=inside)
-    flow.set(result, new)
+    flow.set(result, replace(new, asked=2 * (fact.asked == 1)))
 
 
 def convolve(flow: Flow, step: Step) -> None:
