@@ -8,12 +8,14 @@ in `OVERRIDES`.
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import torch
 import transformers
+from family_owners import OWNERS
 from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
@@ -151,27 +153,6 @@ OVERRIDES: dict[str, Mapping[str, Any]] = {
     "fsmt": {"src_vocab_size": 64, "tgt_vocab_size": 64, "langs": ["en", "de"]},
     "llama4_text": {"moe_layers": []},
 }
-# Family -> its class, where the automatic one does not go with its configuration.
-OWNERS = {
-    "eomt": "EomtForUniversalSegmentation",
-    "eomt_dinov3": "EomtDinov3ForUniversalSegmentation",
-    "evolla": "EvollaModel",
-    "funnel": "FunnelModel",
-    "mllama_text_model": "MllamaForCausalLM",
-    "musicgen": "MusicgenForConditionalGeneration",
-    "musicgen_melody": "MusicgenMelodyForConditionalGeneration",
-    "pix2struct": "Pix2StructForConditionalGeneration",
-    "pop2piano": "Pop2PianoForConditionalGeneration",
-    "pp_doclayout_v2": "PPDocLayoutV2ForObjectDetection",
-    "pp_ocrv5_mobile_rec": "PPOCRV5MobileRecForTextRecognition",
-    "pp_ocrv5_server_rec": "PPOCRV5ServerRecForTextRecognition",
-    "pp_ocrv6_small_rec": "PPOCRV6SmallRecForTextRecognition",
-    "superglue": "SuperGlueForKeypointMatching",
-    "trocr": "TrOCRForCausalLM",
-    "videomt": "VideomtForUniversalSegmentation",
-    "vitpose": "VitPoseForPoseEstimation",
-    "zoedepth": "ZoeDepthForDepthEstimation",
-}
 
 
 def tiny_config(kind: str, entries: Mapping[str, Any] = MappingProxyType({})) -> Any:
@@ -227,7 +208,8 @@ def _made(config: Any, **options: Any) -> Any:
     owner = OWNERS.get(config.model_type)
     if owner is None:
         return transformers.AutoModel.from_config(config, **options)
-    return getattr(transformers, owner)._from_config(config, **options)
+    module = import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
+    return getattr(module, owner)._from_config(config, **options)
 
 
 Maps = list[Tensor]

@@ -12,6 +12,7 @@ from typing import Any
 
 import families
 import family_detectors
+import family_encoders
 import family_parts
 import family_sounds
 import family_texts
@@ -196,6 +197,7 @@ _KINDS: dict[Make, dict[str, Mapping[str, Any]]] = {
 _ALL = [
     *_KINDS.items(),
     *family_detectors.KINDS.items(),
+    *family_encoders.KINDS.items(),
     *family_parts.KINDS.items(),
     *family_sounds.KINDS.items(),
     *family_texts.KINDS.items(),
@@ -214,6 +216,11 @@ BARE = {kind for kind, make in MAKE.items() if make is _grid} | {
     *every("lfm3_vl_vision mimi minicpm_ocr_vision muse_glimmer_vision muse_spark_vision"),
     *every("csm granite_speech5_ctc muse_glimmer_assistant nemotron3_5_transcribe_audio neucodec"),
     *every("pp_ocrv5_mobile_rec pp_ocrv5_server_rec pp_ocrv6_small_rec"),
+    *every(
+        "dots3_note_vision_encoder ernie4_5_vl_moe_vision idefics2_perceiver minicpmv4_6_vision"
+    ),
+    *every("bridgetower_vision_model kosmos_2_5_vision_model mllama_vision_model"),
+    *every("qwen2_5_omni_audio_encoder qwen2_5_omni_vision_encoder qwen3_omni_moe_vision_encoder"),
     *every("qwen3_asr_encoder xcodec xcodec2"),
     *family_trackers.RUNS,
 }
@@ -230,15 +237,17 @@ _APART = {
     (2, 5): "pp_doclayout_v4",
     # Modules that return no map; a mean over heads is none that is recorded.
     (0, 1): "lightglue",
+    (2, 1): "slanext",
     (0, 2): "mamba2 mask2former",
     (1, 2): "oneformer",
     (0, 4): "zamba",
     (0, 9): "mobilevitv2",
-    # States are returned in place of maps, or among them.
+    # States are returned in place of maps, or among them; a map in two parts.
     (2, 0): "sam sam3_tracker sam_hq",
-    (4, 0): "maskformer-swin",
+    (4, 0): "maskformer-swin t5gemma2_decoder",
     (5, 0): "sam2_hiera_det_model sam2_vision_model",
     (7, 0): "sam2",
+    (8, 0): "florence_vision",
 }
 APART = {kind: counts for counts, kinds in _APART.items() for kind in kinds.split()}
 # Families that attend as others do, or that take long to make.
@@ -258,7 +267,9 @@ SLOW = {
     "pp_ocrv6_small_rec",
     *family_trackers.RUNS,
     *(kind for kinds in family_texts.KINDS.values() for kind in kinds),
+    *(kind for kinds in family_encoders.KINDS.values() for kind in kinds),
 } - {
+    *every("deepseek_ocr2_encoder idefics2_perceiver qwen2_5_omni_audio_encoder slanext"),
     *every("bailing_hybrid evolla granite_speech5_ctc granitemoehybrid molmo2"),
     *every("muse_glimmer_assistant nemotron3_5_transcribe_word_timestamp nemotron3_diarization"),
 }
