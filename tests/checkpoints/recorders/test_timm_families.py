@@ -1,7 +1,9 @@
 """Architectures of timm: their maps are those of their layers without the recorder."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,6 +39,25 @@ NAMED = {
 }
 # Their layers are of several shapes, or read windows: what is recorded has rows that sum to one.
 MORE = ("swin_tiny_patch4_window7_224", "maxvit_tiny_tf_224", "gcvit_xxtiny", "levit_128s")
+
+# One of each architecture that has attention: all of it is recorded or named.
+EACH = re.findall(
+    r"\S+",
+    """
+    beit_base_patch16_224 halonet26t cait_xxs24_224 coat_tiny convit_tiny cpubone_nano
+    crossvit_tiny_240 csatv2 davit_tiny deit_tiny_patch16_224 edgenext_xx_small efficientformer_l1
+    efficientformerv2_s0 efficientvim_m1 efficientvit_b0 efficientvit_m0 eva02_tiny_patch14_224
+    gcvit_xxtiny hiera_tiny_224 sam2_hiera_tiny iformer_t levit_384_s8 lowformer_b0
+    coatnet_pico_rw_224 caformer_s18 mobilevit_xxs mobilevitv2_050 mvitv2_tiny
+    naflexvit_base_patch16_siglip nest_tiny nextvit_small pit_xs_224 pvt_v2_b0 qwen3_vit_88m
+    shvit_s1 swin_s3_tiny_224 swinv2_tiny_window8_256 swinv2_cr_tiny_224 swiftformer_xs
+    tiny_vit_5m_224 tnt_s_patch16_224 twins_svt_small visformer_tiny vit_tiny_patch16_224
+    vit_tiny_r_s16_p8_224 vit_relpos_small_patch16_224 vitamin_small_224 volo_d1_224
+    xcit_nano_12_p8_224
+    """,
+)
+# Convolutions, and sums over positions without a query, that are called attention.
+NO_MAPS = {"ConvAttention", "EfficientAdditiveAttention"}
 
 
 def network(name: str, sizes: dict[str, Any]) -> tuple[nn.Module, Tensor]:
@@ -100,3 +121,24 @@ def test_windows_are_recorded_one_by_one(name: str) -> None:
     for call in recorded:
         torch.testing.assert_close(call.maps.sum(-1), torch.ones(call.maps.shape[:3]))
         torch.testing.assert_close(call.maps @ call.values, call.outputs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EACH)
+def test_no_module_of_attention_is_lost_in_silence(name: str) -> None:
+    model, images = network(name, {})
+    run, handles = list[str](), []
+    for at, module in model.named_modules():
+        kind = type(module).__name__
+        if re.search("Atten|Attn|MHA|MHSA", kind) and kind not in NO_MAPS:
+            note = partial(lambda at, *_: run.append(at), at)
+            handles.append(module.register_forward_pre_hook(note))
+    with torch.inference_mode(), recording(model) as recorded:
+        model(images)
+    heard = [f"{one}." for one in (*(call.name for call in recorded), *recorded.unread)]
+    lost = [
+        at
+        for at in run
+        if not any(f"{at}.".startswith(one) or one.startswith(f"{at}.") for one in heard)
+    ]
+    assert lost == []
