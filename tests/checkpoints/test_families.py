@@ -3,9 +3,11 @@
 import logging
 import re
 import warnings
+from typing import Any
 
 import families
 import family_batches
+import family_convolutions
 import pytest
 import transformers
 
@@ -170,14 +172,23 @@ def test_every_family_is_equal_or_refused_with_a_reason(kind: str) -> None:
     check(kind)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.slow] * (kind in family_batches.SLOW))
-        for kind in sorted(family_batches.MAKE)
-    ],
-)
+def _kinds(module: Any) -> list[Any]:
+    """Return the families of a module as parameters, with a mark for those that are slow."""
+    return [
+        pytest.param(kind, marks=[pytest.mark.slow] * (kind in module.SLOW))
+        for kind in sorted(module.MAKE)
+    ]
+
+
+@pytest.mark.parametrize("kind", _kinds(family_batches))
 def test_no_map_and_no_module_of_attention_is_lost_in_silence(kind: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert not family_batches.silent(kind)
+
+
+@pytest.mark.parametrize("kind", _kinds(family_convolutions))
+def test_networks_without_attention_raise_no_alarm(kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not family_convolutions.alarms(kind)
