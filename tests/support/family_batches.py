@@ -219,7 +219,8 @@ BARE = {kind for kind, make in MAKE.items() if make is _grid} | {
     *every(
         "dots3_note_vision_encoder ernie4_5_vl_moe_vision idefics2_perceiver minicpmv4_6_vision"
     ),
-    *every("bridgetower_vision_model kosmos_2_5_vision_model mllama_vision_model"),
+    *every("bridgetower_vision_model dia_decoder kosmos_2_5_vision_model mllama_vision_model"),
+    *every("phi4_multimodal_audio shieldgemma2"),
     *every("qwen2_5_omni_audio_encoder qwen2_5_omni_vision_encoder qwen3_omni_moe_vision_encoder"),
     *every("qwen3_asr_encoder xcodec xcodec2"),
     *family_trackers.RUNS,
@@ -230,7 +231,8 @@ _APART = {
     (0, 0): "cohere_compass_vision qwen3_5_vision qwen3_vl_vision qwen4_exp_vision "
     "muse_glimmer_vision muse_spark_vision inkling2_vision",
     # Deformable attention, the text's side of a fusion, products of transforms, groups of tokens.
-    (2, 2): "d_fine deimv2 groupvit lw_detr omdet-turbo pp_doclayout_v2 rf_detr rt_detr rt_detr_v2",
+    (2, 2): "d_fine deimv2 groupvit groupvit_vision_model lw_detr omdet-turbo "
+    "pp_doclayout_v2 rf_detr rt_detr rt_detr_v2",
     (4, 4): "deformable_detr",
     (6, 6): "autoformer grounding-dino mm-grounding-dino",
     # And pairs of tokens that are put in order.

@@ -42,6 +42,19 @@ _DEPTH: Mapping[str, Any] = {
     "head_hidden_size": 8,
     "patch_size": 4,
 }
+_HEAD: Mapping[str, Any] = {
+    **_DEPTH,
+    "backbone_config": {
+        **_DEPTH["backbone_config"],
+        "model_type": "dinov3_vit",
+        "image_size": 32,
+        "patch_size": 16,
+        "reshape_hidden_states": True,
+        "return_class_token": True,
+    },
+    "post_process_channels": [8] * 4,
+    "number_output_channels": 8,
+}
 _SWIN = {
     "model_type": "swin",
     "num_heads": [2] * 4,
@@ -112,11 +125,12 @@ KINDS: Kinds = {
     image(16): {
         **every("deepseek_ocr2_sam_vision_model idefics2_vision janus_vision_model"),
         **every("phi4_multimodal_vision pp_formulanet_vision slanext_vision"),
-        **every("unlimited_ocr_sam_vision_model"),
+        **every("groupvit_vision_model unlimited_ocr_sam_vision_model"),
         **every("depth_anything prompt_depth_anything", **_DEPTH),
         **every("slanext", max_text_length=1),
     },
     image(32): {
+        **every("chmv2", **_HEAD),
         **every(
             "upernet",
             backbone_config=_SWIN,
@@ -165,6 +179,37 @@ KINDS: Kinds = {
     }: every("qwen2_5_omni_audio_encoder", max_source_positions=64, n_window=8, output_dim=32),
     lambda model: {"input_ids": IDS, "encoder_hidden_states": noise(1, 5, 32)}: every(
         "t5gemma2_decoder", dropout_rate=0.0
+    ),
+    lambda model: {
+        "input_ids": IDS[..., None].expand(1, 7, 4),
+        "encoder_hidden_states": noise(1, 5, 32),
+        "position_ids": torch.arange(7)[None],
+    }: every(
+        "dia_decoder",
+        num_channels=4,
+        cross_hidden_size=32,
+        cross_num_attention_heads=4,
+        cross_num_key_value_heads=2,
+        cross_head_dim=8,
+    ),
+    lambda model: {"hidden_states": noise(1, 64, 80), "mask": None}: every(
+        "phi4_multimodal_audio",
+        num_blocks=2,
+        nemo_conv_channels=32,
+        ext_pw_out_channel=32,
+        depthwise_separable_out_channel=32,
+        input_size=80,
+    ),
+    lambda model: {
+        "input_ids": torch.cat([torch.full((1, 4), 60), IDS], 1),
+        "pixel_values": noise(1, 3, 16, 16),
+    }: every(
+        "shieldgemma2",
+        image_token_index=60,
+        mm_tokens_per_image=4,
+        yes_token_index=1,
+        no_token_index=2,
+        vision_config={"image_size": 16, "patch_size": 4},
     ),
     lambda model: {"input_ids": IDS, "decoder_input_ids": IDS[:, :4]}: every(
         "encoder-decoder", encoder=_TEXT, decoder=_READER
