@@ -40,9 +40,6 @@ class Origin:
     state : bool
         Whether what it is multiplied with are weights of it: a sum, up to each place, of products
         of features, as linear attention's, or values that were read at computed places.
-    between : bool
-        Whether it is values that were read between computed places: a layer may come to them
-        before weights do. Tokens that are sent to experts are chosen, and none is read between.
     used : bool
         Whether other computed numbers or a layer came to it, or to what was added up of it: not if
         it is what the model puts out, or what tokens are chosen by.
@@ -57,7 +54,6 @@ class Origin:
     pools: bool = False
     places: bool = True
     state: bool = False
-    between: bool = False
     used: bool = False
     met: bool = False
 
@@ -118,9 +114,12 @@ class Fact:
     counts : bool
         Whether they follow from whole numbers of the input alone, as sizes and places do, and from
         no table. Pairs of these that scale other numbers one by one are no scores.
+    share : bool
+        Whether it is what is left of places when they are rounded: neighbours that it weighs are
+        interpolated.
     asked : int
-        1 if a computed vector was added at several places, 2 if a layer has read that sum: scores
-        of places, by a query that they share.
+        1 if a computed vector was added at several places, 2 if an activation followed, 3 if a
+        layer has read that: scores of places, by a query that they share.
     """
 
     level: int = CONSTANT
@@ -137,6 +136,7 @@ class Fact:
     meetings: frozenset[Meeting] = frozenset()
     rounded: bool = False
     counts: bool = False
+    share: bool = False
     asked: int = 0
 
     @property
@@ -257,6 +257,7 @@ class Flow:
         data = any(one.level == READ and not one.counts for one in numbers)
         paired = [one for one in numbers if one.paired and not (data and one.counts)]
         moved = {one.moved for one in numbers if one.moved}
+        read = [one for one in facts if one.level == READ]
         return Fact(
             level=most.level,
             sequence=most.sequence,
@@ -271,6 +272,7 @@ class Flow:
             meetings=frozenset().union(*(one.meetings for one in facts)),
             rounded=any(one.rounded for one in facts),
             counts=all(one.counts or one.level == CONSTANT for one in facts),
+            share=bool(read) and all(one.share for one in read),
             asked=max(one.asked for one in facts),
         )
 

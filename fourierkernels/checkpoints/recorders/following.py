@@ -23,6 +23,7 @@ from fourierkernels.checkpoints.recorders.flow import (
 )
 from fourierkernels.checkpoints.recorders.layers import embed, join, mark_used
 from fourierkernels.checkpoints.recorders.operations import (
+    ACTIVE,
     ADDED,
     BAGS,
     CAST,
@@ -30,6 +31,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     DISTANCES,
     DIVIDED,
     EQUAL,
+    FLOORED,
     GATHERED,
     JOINED,
     LAYERS,
@@ -67,6 +69,10 @@ class Following(Weighing):
         self.handlers: dict[str, Callable[[Step], None]] = {
             "einsum": self._einsum,
             "embedding": self._embed,
+            "frac": self._share,
+            **dict.fromkeys(DIFFERENCES, self._subtract),
+            **dict.fromkeys(FLOORED, self._floor),
+            **dict.fromkeys(ACTIVE | {f"{name}_" for name in ACTIVE}, self._activate),
             **dict.fromkeys(BAGS, self._bag),
             **dict.fromkeys(CAST, self._round),
             **dict.fromkeys(PRODUCTS, self.product),
@@ -164,7 +170,8 @@ class Following(Weighing):
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
         new = replace(new, rounded=fact.rounded, counts=fact.counts)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
-        if name in SUMS | NORMS and spread and all(one.sampled for one in fact.origins):
+        numbers = operand.is_floating_point()  # pairs of ids that are equal are counted
+        if name in SUMS | NORMS and spread and numbers and all(one.sampled for one in fact.origins):
             self.pair(step.where, results[0], replace(new, moved=fact.moved))
             return
         for one in results:  # places of the largest are chosen by all
@@ -237,14 +244,37 @@ class Following(Weighing):
         """Know computed numbers that were made whole: they may be places."""
         self._follow(step)
         fact, read = self.flow.of(step.result), step.args[step.name == "searchsorted"]
-        if is_whole(step.result) and not is_whole(read) and self.flow.is_computed(read):
-            rounded = read.dtype is not torch.bool
-            self.flow.set(step.result, replace(fact, rounded=rounded))
+        if not isinstance(read, Tensor) or is_whole(read) or not is_whole(step.result):
+            return
+        rounded = self.flow.is_computed(read) and read.dtype is not torch.bool
+        self.flow.set(step.result, replace(fact, rounded=rounded))
+
+    def _floor(self, step: Step) -> None:
+        self._follow(step)
+        self.flow.set(step.result, replace(self.flow.of(step.result), rounded=True))
+
+    def _share(self, step: Step) -> None:
+        self._follow(step)
+        fact = replace(self.flow.of(step.result), share=True, rounded=False)
+        self.flow.set(step.result, fact)
+
+    def _subtract(self, step: Step) -> None:
+        """Know differences: of places and the same, rounded, they are shares of neighbours."""
+        read = [one for one in tensors_in(step.args) if self.flow.is_computed(one)]
+        if len(read) == 2 and self.flow.of(read[0]).rounded != self.flow.of(read[1]).rounded:
+            self._share(step)
+        else:
+            self._follow(step)
+
+    def _activate(self, step: Step) -> None:
+        self._follow(step)
+        fact = self.flow.of(step.result)
+        if fact.asked == 1:
+            self.flow.set(step.result, replace(fact, asked=2))
 
     def _sample(self, step: Step) -> None:
         """Know values that were read at such places: what they are multiplied with are weights."""
-        shape, between = tuple(step.result.shape), step.name in SAMPLED
-        origin = Origin(step.where, shape, places=False, state=True, between=between)
+        origin = Origin(step.where, tuple(step.result.shape), places=False, state=True)
         self.origins.append(origin)
         fact = self.flow.of(step.result)
         self.flow.set(step.result, replace(fact, origins=frozenset([origin])))
@@ -275,10 +305,10 @@ class Following(Weighing):
         """Know sums of what is looked up, with weights perhaps."""
         values, places = step.args[:2]
         weights = [one for one in step.args[6:7] if one is not None and self.flow.is_computed(one)]
-        if not self.flow.is_computed(values):
+        by = next((one for one in weights if self.flow.of(one).origins), None)
+        if by is None and not self.flow.is_computed(values):
             embed(self.flow, step)
         elif weights or self._are_computed(False, [places]):
-            by = next((one for one in weights if self.flow.of(one).origins), None)
             self.meet(step.where, step.result, *weights, values, weights=by)
         else:
             self._move(step)
@@ -307,8 +337,8 @@ class Following(Weighing):
             return
         weights = facts[1 - tainted[0]]
         sampled = all(one.sampled for one in facts[tainted[0]].origins)
-        if sampled and (weights.leaf or weights.counts):
-            return  # a scale, or a mask
+        if sampled and (weights.leaf or weights.counts or weights.share):
+            return  # a scale, a mask, or neighbours that are interpolated
         state = any(one.state for one in facts[tainted[0]].origins)
         if state or operands[tainted[0]].numel() < result.numel():
             self.flow.set(result, replace(self.flow.of(result), weighs=True))

@@ -29,8 +29,6 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     mixed = read.shape[over]
     fact, other = flow.of(read), flow.of(right if by_right else left)
     kept = outliving(fact, result, mixed)
-    if is_feature(read, over, fact):
-        kept |= frozenset(one for one in fact.origins if one.between)
     sequence = fact.sequence if fact.level >= other.level else other.sequence
     dim, vector = (-1, right.ndim == 1) if by_right else (-2, result.ndim == 1)
     features = () if vector else strides(result, dim)
@@ -38,7 +36,7 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     paired = fact.paired and not fact.moved
     inside = fact.inside and is_feature(read, over, fact)
     new = Fact(level, sequence, origins=kept, features=features, paired=paired, inside=inside)
-    flow.set(result, replace(new, asked=2 * (fact.asked == 1)))
+    flow.set(result, replace(new, asked=3 * (fact.asked == 2)))
 
 
 def convolve(flow: Flow, step: Step) -> None:

@@ -18,7 +18,7 @@ SOFTMAX = {
 SUMS = {"sum", "mean", "nansum"}
 RUNNING = {"cumsum", "cumsum_"}
 REDUCED = {
-    "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm",
+    "any", "all", "amax", "amin", "max", "min", "var", "std", "logsumexp", "prod", "norm",
     "linalg_vector_norm", "nll_loss_forward", "nll_loss_nd", "cross_entropy_loss", "nll_loss",
 }  # fmt: skip
 LAYERS = {
@@ -48,6 +48,10 @@ DISTANCES = {"cdist", "_cdist_forward", "_euclidean_dist"}
 CAST = {"to", "_to_copy", "type_as", "bucketize", "searchsorted"}
 BAGS = {"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}
 EQUAL = {"eq", "ne", "bitwise_xor"}
+FLOORED = {"floor", "trunc", "ceil", "round"}
+ACTIVE = {
+    "tanh", "sigmoid", "relu", "gelu", "silu", "elu", "leaky_relu", "softplus", "hardtanh", "mish",
+}  # fmt: skip
 NORMS = {"norm", "linalg_vector_norm"}
 VIEWS = {
     "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",

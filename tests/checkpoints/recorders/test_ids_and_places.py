@@ -100,12 +100,6 @@ def added_in_place(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return total
 
 
-def behind_a_layer(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
-    at, weights = points(m, x)
-    read = torch.stack([m.v(between(x, at[..., k])) for k in range(3)], dim=2)
-    return (weights[..., None] * read).sum(2)
-
-
 def in_buckets(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     at = torch.bucketize(m.k(x)[..., :3].sigmoid(), torch.linspace(0, 1, N - 1))
     return (points(m, x)[1][..., None] * m.v(x)[TEXTS[..., None], at]).sum(2)
@@ -129,9 +123,14 @@ def by_hash(m: Middle, x: Tensor) -> Tensor:
 NAMED: dict[str, Mix] = {
     "points added one by one": one_by_one,
     "points added in place": added_in_place,
-    "points behind a layer": behind_a_layer,
     "points in buckets": in_buckets,
     "points in bags": in_bags,
+    "scores in bags of a table": lambda m, x, ids: functional.embedding_bag(
+        ids[:, None].expand(-1, N, -1).flatten(0, 1),
+        m.table,
+        mode="sum",
+        per_sample_weights=(m.q(x) @ m.k(x).mT).softmax(-1).flatten(0, 1),
+    ).unflatten(0, (B, N)),
     "equal hashes": lambda m, x, ids: by_hash(m, x),
     "equal ids": lambda m, x, ids: (ids[:, :, None] == ids[:, None]).float() @ m.v(x),
     "a table of differences of ids": lambda m, x, ids: m.table[gaps(ids).abs(), 0] @ m.v(x),
@@ -243,7 +242,36 @@ def biased(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return (between(m.v(x), places) * m.table[0]).mean(1, keepdim=True)
 
 
+def by_neighbours(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Values between tokens, from the two beside each place."""
+    places = torch.arange(N) * m.k(x).mean((1, 2)).sigmoid()[:, None]
+    low, share = places.long(), (places - places.floor())[..., None]
+    return m.v(x)[TEXTS, low] * (1 - share) + m.v(x)[TEXTS, (low + 1).clamp(max=N - 1)] * share
+
+
+def pooled_after_shift(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Tokens that a vector of the text shifts are pooled by weights that a layer gives them."""
+    shifted = x + m.k(x[:, :1])
+    return x + ((m.q(shifted)[..., :1].softmax(1)) * shifted).sum(1, keepdim=True)
+
+
+def rare(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Tokens are scaled by how often their word occurs."""
+    return m.v(x) * m.table[(ids[:, :, None] == ids[:, None]).sum(-1), :1]
+
+
+def in_order(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Numbers in place of tensors."""
+    edges = x[0, 0].sort().values
+    at = [torch.bucketize(0.5, edges), torch.searchsorted(edges, 0.5)]
+    return m.v(x) * torch.stack(at).sum()
+
+
 OTHERS: dict[str, Mix] = {
+    "neighbours of places": by_neighbours,
+    "pooling after a shift": pooled_after_shift,
+    "counts of equal ids": rare,
+    "a number among edges": in_order,
     "positions of a grid": interpolated,
     "another length": resampled,
     "a masked mean": masked_mean,
