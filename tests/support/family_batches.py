@@ -220,7 +220,7 @@ BARE = {kind for kind, make in MAKE.items() if make is _grid} | {
         "dots3_note_vision_encoder ernie4_5_vl_moe_vision idefics2_perceiver minicpmv4_6_vision"
     ),
     *every("bridgetower_vision_model dia_decoder kosmos_2_5_vision_model mllama_vision_model"),
-    *every("phi4_multimodal_audio shieldgemma2"),
+    *every("phi4_multimodal_audio qwen2_5_omni_dit shieldgemma2"),
     *every("qwen2_5_omni_audio_encoder qwen2_5_omni_vision_encoder qwen3_omni_moe_vision_encoder"),
     *every("qwen3_asr_encoder xcodec xcodec2"),
     *family_trackers.RUNS,
@@ -238,7 +238,7 @@ _APART = {
     # And pairs of tokens that are put in order.
     (2, 5): "pp_doclayout_v4",
     # Modules that return no map; a mean over heads is none that is recorded.
-    (0, 1): "lightglue",
+    (0, 1): "lightglue qwen2_5_omni_dit",
     (2, 1): "slanext",
     (0, 2): "mamba2 mask2former",
     (1, 2): "oneformer",
@@ -266,7 +266,7 @@ SLOW = {
     *every("bark csm mimi_decoder neucodec omdet-turbo pocket_tts_audio_tokenizer xcodec xcodec2"),
     *every("pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder"),
     *every("pp_doclayout_v2 pp_doclayout_v4 pp_ocrv5_mobile_rec pp_ocrv5_server_rec"),
-    "pp_ocrv6_small_rec",
+    *every("pp_ocrv6_small_rec qwen2_5_omni_dit"),
     *family_trackers.RUNS,
     *(kind for kinds in family_texts.KINDS.values() for kind in kinds),
     *(kind for kinds in family_encoders.KINDS.values() for kind in kinds),

@@ -42,6 +42,7 @@ OWNERS = {
     "pp_ocrv6_small_rec": "PPOCRV6SmallRecForTextRecognition",
     "prompt_depth_anything": "PromptDepthAnythingForDepthEstimation",
     "qwen2_5_omni_audio_encoder": "Qwen2_5OmniAudioEncoder",
+    "qwen2_5_omni_dit": "Qwen2_5OmniToken2WavDiTModel",
     "qwen2_5_omni_text": "Qwen2_5OmniThinkerTextModel",
     "qwen2_5_omni_vision_encoder": "Qwen2_5OmniVisionEncoder",
     "qwen3_omni_moe_talker_code_predictor": "Qwen3OmniMoeTalkerCodePredictorModel",

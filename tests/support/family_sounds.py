@@ -26,6 +26,14 @@ _MIMI: Mapping[str, Any] = {
 }
 _POCKET: Mapping[str, Any] = {"num_filters": 8, "upsample_groups": 32}
 _BARK: Mapping[str, Any] = {"block_size": 16, "output_vocab_size": 64}
+_DIFFUSION: Mapping[str, Any] = {
+    "mel_dim": 20,
+    "num_embeds": 63,
+    "head_dim": 8,
+    "enc_channels": [8] * 4 + [24],
+    **dict.fromkeys(("emb_dim", "enc_emb_dim", "enc_dim"), 8),
+    **dict.fromkeys(("enc_attention_channels", "enc_se_channels"), 8),
+}
 _DAC = {
     "encoder_hidden_size": 8,
     "decoder_hidden_size": 128,
@@ -58,7 +66,18 @@ def _with_codes(model: Any, input_ids: Tensor, **options: Any) -> Batch:
     }
 
 
-RUNS: dict[str, Callable[..., Any]] = {"bark": _three, "csm": _with_codes}
+def _looked_up(model: Any, output_attentions: bool = False, **batch: Any) -> Any:
+    """Return what a network puts out that has no eager attention of its own."""
+    if output_attentions:  # by itself
+        model.set_attn_implementation("sdpa")
+    return model(**batch)
+
+
+RUNS: dict[str, Callable[..., Any]] = {
+    "bark": _three,
+    "csm": _with_codes,
+    "qwen2_5_omni_dit": _looked_up,
+}
 KINDS: Kinds = {
     lambda model: {**text(), "input_values": noise(1, 1, 4_096)}: every("pe_audio"),
     lambda model: {"input_ids": IDS, "input_features": noise(1, 80, 32)}: every(
@@ -81,6 +100,13 @@ KINDS: Kinds = {
         **every("mimi_decoder", **_MIMI),
         **every("pocket_tts_audio_tokenizer_decoder", **_POCKET),
     },
+    lambda model: {
+        "hidden_states": noise(1, 14, 20),
+        "speaker_embedding": noise(1, 14, 8),
+        "condition_vector": noise(1, 7, 20),
+        "quantized_code": IDS,
+        "time_step": torch.tensor([0.5]),
+    }: every("qwen2_5_omni_dit", **_DIFFUSION),
     lambda model: {}: every(
         "bark",
         semantic_config=_BARK,

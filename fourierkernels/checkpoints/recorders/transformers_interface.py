@@ -45,10 +45,39 @@ def record_interface(
     choose = INTERFACE.get_interface
 
     def chosen(name: str, default: Any) -> Any:
-        return _recorded(choose(name, default), partial(_name_of, model, names), calls)
+        function = default if name == "eager" else choose(name, default)
+        return _recorded(function, partial(_name_of, model, names), calls)
 
     vars(INTERFACE)["get_interface"] = chosen
     stack.callback(vars(INTERFACE).pop, "get_interface")
+    if "eager" not in INTERFACE:  # for models that look it up, and have none of their own
+        INTERFACE["eager"] = _attend
+        stack.callback(INTERFACE.pop, "eager")
+
+
+def _attend(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **_: Any,
+) -> tuple[Tensor, Tensor]:
+    """Return outputs ``(B, N, H, d)`` and maps as "sdpa" of the interface computes them."""
+    groups, (n, m) = query.shape[1] // key.shape[1], (query.shape[2], key.shape[2])
+    key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+    if attention_mask is None and causal and n > 1:
+        attention_mask = torch.ones(n, m, dtype=torch.bool, device=query.device).tril()
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    if attention_mask is not None and attention_mask.dtype is torch.bool:
+        scores = scores.masked_fill(~attention_mask, -torch.inf)
+    elif attention_mask is not None:
+        scores = scores + attention_mask
+    weights = scores.softmax(-1)
+    return (weights @ value).transpose(1, 2), weights
 
 
 def _make_eager(stack: ExitStack, owners: Sequence[Any]) -> None:
