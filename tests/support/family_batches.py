@@ -235,8 +235,8 @@ _APART = {
     "pp_doclayout_v2 rf_detr rt_detr rt_detr_v2",
     (4, 4): "deformable_detr",
     (6, 6): "autoformer grounding-dino mm-grounding-dino",
-    # And pairs of tokens that are put in order.
-    (2, 5): "pp_doclayout_v4",
+    # And pairs of tokens that are put in order; boxes around masks, of which places are made.
+    (2, 5): "pp_doclayout_v3 pp_doclayout_v4",
     # Modules that return no map; a mean over heads is none that is recorded.
     (0, 1): "lightglue qwen2_5_omni_dit",
     (2, 1): "slanext",
@@ -265,7 +265,9 @@ SLOW = {
     *every("seamless_m4t_v2 siglip2 superglue tvp voxtral_realtime xclip"),
     *every("bark csm mimi_decoder neucodec omdet-turbo pocket_tts_audio_tokenizer xcodec xcodec2"),
     *every("pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder"),
-    *every("pp_doclayout_v2 pp_doclayout_v4 pp_ocrv5_mobile_rec pp_ocrv5_server_rec"),
+    *every(
+        "pp_doclayout_v2 pp_doclayout_v3 pp_doclayout_v4 pp_ocrv5_mobile_rec pp_ocrv5_server_rec"
+    ),
     *every("pp_ocrv6_small_rec qwen2_5_omni_dit"),
     *family_trackers.RUNS,
     *(kind for kinds in family_texts.KINDS.values() for kind in kinds),

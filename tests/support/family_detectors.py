@@ -162,6 +162,12 @@ KINDS: Kinds = {
         **every("d_fine deimv2", **_FINE),
         **every("pp_doclayout_v4", **_RT),
         **every(
+            "pp_doclayout_v3",
+            **{**_RT, "backbone_config": {**_LEVELS, "out_features": _STAGES}},
+            x4_feat_dim=8,
+            mask_feature_channels=[8, 8],
+        ),
+        **every(
             "pp_doclayout_v2",
             **_RT,
             class_thresholds=[-1.0] * 2,
