@@ -119,6 +119,8 @@ def opening(chapter: Chapter) -> Iterator[str]:
     if first is None:
         yield "no figure with a name and a caption before the first section"
         return
+    if "title" not in first.code or "legend(" in first.code:
+        yield "the first figure has a title that states its finding, and no legend"
     before = re.sub(r"^---\n.*?^---\n", "", head[: first.start], flags=re.MULTILINE | re.DOTALL)
     words = len(_CELL.sub("", before).split())
     if words > WORDS_BEFORE_FIGURE:

@@ -17,6 +17,7 @@ mystnb:
     name: fig-01-kernel
 ---
 ax.plot(x)
+ax.set_title("The curve rises")
 ```
 """
 
@@ -69,6 +70,8 @@ def test_a_sound_chapter_has_no_findings(tmp_path):
         (SOUND.replace("**Question.**", "Question."), r"no paragraph begins"),
         (SOUND.replace(FIGURE, ""), "no figure"),
         (SOUND.replace("What?", "word " * 130), "words before the first figure"),
+        (SOUND.replace("_title(", "_label("), "a title that states its finding"),
+        (SOUND.replace("ax.plot(x)", "ax.plot(x)\nax.legend()"), "and no legend"),
     ],
 )
 def test_openings(tmp_path, text, expected):
