@@ -3,6 +3,9 @@
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,10 @@ from fourierkernels.foundation.validation import check_kind
 _LIBRARIES = tuple(
     f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(sklearn.__file__).parent)
 )
+
+
+#: What is not warned of at present, in this thread.
+_SILENCED: ContextVar[tuple[type[UserWarning], ...]] = ContextVar("silenced", default=())
 
 
 class UndefinedWarning(UserWarning):
@@ -39,8 +46,24 @@ def warn_undefined(message: str) -> None:
     warn_at_the_caller(message, UndefinedWarning)
 
 
+@contextmanager
+def silenced(*categories: type[UserWarning]) -> Iterator[None]:
+    """Give no warnings of these kinds in this thread.
+
+    The filters of :mod:`warnings` belong to all threads: one that ends `catch_warnings` while
+    another is inside puts back what it found.
+    """
+    before = _SILENCED.set(categories)
+    try:
+        yield
+    finally:
+        _SILENCED.reset(before)
+
+
 def warn_at_the_caller(message: str, category: type[UserWarning]) -> None:
     """Warn at the user's line, however deep inside the package this is."""
+    if issubclass(category, _SILENCED.get()):
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         level, frame = level + 1, frame.f_back

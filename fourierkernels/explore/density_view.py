@@ -1,7 +1,6 @@
 """A density estimate that follows a slider: bins, radius, kernel, and the choice of every rule."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.estimators import KernelDensity
+from fourierkernels.estimators.checks import TiedDataWarning, silenced
 from fourierkernels.estimators.radius import (
     GAUSSIAN_RULES,
     RADIUS_RULES,
-    TiedDataWarning,
     normal_reference,
 )
 from fourierkernels.estimators.radius.sample import tie_limit
@@ -121,8 +120,7 @@ class DensityExploration(Exploration[DensityState, DensityResult]):
         weights = np.ones(len(points))
         rules = {**RADIUS_RULES, **(GAUSSIAN_RULES if isinstance(kernel, GaussianKernel) else {})}
         chosen = {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TiedDataWarning)
+        with silenced(TiedDataWarning):
             for name, rule in rules.items():
                 if name.endswith("_full"):  # a matrix, in one dimension the same
                     continue

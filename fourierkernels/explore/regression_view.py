@@ -1,6 +1,5 @@
 """A regression that follows the pointer: drag a sample, move the query, see the weights."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.estimators import LocalPolynomial, NadarayaWatson
-from fourierkernels.estimators.checks import UndefinedWarning
+from fourierkernels.estimators.checks import UndefinedWarning, silenced
 from fourierkernels.estimators.radius import normal_reference
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.explore.exploration import Exploration
@@ -331,8 +330,7 @@ def _model(state: RegressionState) -> LinearSmoother:
 
 def _quietly(function: object, queries: FloatArray) -> FloatArray:
     """Return what a fit says at queries; NaN, where it is undefined, is drawn as a gap."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedWarning)
+    with silenced(UndefinedWarning):
         return np.asarray(function(queries))  # type: ignore[operator]
 
 

@@ -5,10 +5,11 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import fourierkernels as fk
 from fourierkernels import explore, theory
 from fourierkernels.estimators.modes import modes
+from fourierkernels.explore import density_view
 from fourierkernels.explore.attention_view import _without_overlap
 from fourierkernels.explore.error_view import _SIZES
 from fourierkernels.explore.exploration import Exploration
@@ -247,6 +249,21 @@ def test_marks_of_the_rules_are_where_their_criteria_are_least(kernel: str) -> N
         least = found.radii[values.argmin()]
         assert found.chosen[rule] == fk.KernelDensity(kernel, radius=rule).fit(X[:, None]).radius_
         assert abs(np.log(found.chosen[rule] / least)) <= 1.01 * step
+
+
+def test_rules_are_silent_where_another_thread_has_changed_the_filters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def filters_change(*_: Any) -> NoReturn:
+        warnings.simplefilter("error")
+        raise ValueError
+
+    rules = {"other thread": filters_change, **density_view.RADIUS_RULES}
+    monkeypatch.setattr(density_view, "RADIUS_RULES", rules)
+    rounded = np.random.default_rng(0).normal(size=300).round(1)
+    with warnings.catch_warnings():
+        chosen = explore.density(rounded).finish().later.chosen
+    assert {"plugin", "lscv"} < chosen.keys()
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2])
