@@ -183,9 +183,19 @@ def opened(page: Page, lab: str, name: str, width: int) -> None:
     ready = "!!(window.jupyterapp && document.querySelector('.jp-Notebook .jp-CodeCell'))"
     waited_for(lambda: page.run(ready), "the notebook")
     idle = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
-    waited_for(lambda: page.run(idle), "the kernel")
+    known = "document.querySelector('.jp-Toolbar-kernelName')?.textContent.includes('Python')"
+    waited_for(lambda: page.run(f"{known} && {idle}"), "the kernel")
     waited_for(lambda: begun(page), "the cell")
     waited_for(lambda: page.run(f"!!{PICTURE}"), "the picture")
+    waited_for(lambda: undisturbed(page), "a page without a dialog")
+
+
+def undisturbed(page: Page) -> bool:
+    """Close the dialog that asks for a kernel where a cell ran before one was connected."""
+    if not page.run("!!document.querySelector('.jp-Dialog')"):
+        return True
+    page.press("Escape", 27)
+    return False
 
 
 def begun(page: Page) -> bool:
