@@ -95,12 +95,11 @@ def draw() -> Drawing:
 
 def _sentence(token: int, centre: str, result: AttentionResult) -> str:
     tokens, row = view().tokens, result.softmax
-    best, seen = int(row.argmax()), row[row > 0]
-    width = float(np.exp(-(seen * np.log(seen)).sum()))
+    best = int(row.argmax())
     return (
         f"Query {token + 1}, “{tokens[token]}”: softmax puts {row[best]:.0%} of the weight on "
-        f"“{tokens[best]}”, in a row as wide as one of {width:.1f} equal weights. With norms from "
-        f"the {centre}, which spread by {result.spread:.0%}, the Gaussian kernel puts "
+        f"“{tokens[best]}”, in a row as wide as one of {result.width:.1f} equal weights. With "
+        f"norms from the {centre}, which spread by {result.spread:.0%}, the Gaussian kernel puts "
         f"{result.moved:.0%} of the weight elsewhere."
     )
 

@@ -53,7 +53,7 @@ def silenced(*categories: type[UserWarning]) -> Iterator[None]:
     The filters of :mod:`warnings` belong to all threads: one that ends `catch_warnings` while
     another is inside puts back what it found.
     """
-    before = _SILENCED.set(categories)
+    before = _SILENCED.set((*_SILENCED.get(), *categories))
     try:
         yield
     finally:

@@ -59,6 +59,12 @@ class AttentionResult(NamedTuple):
     moved: float
     spread: float
 
+    @property
+    def width(self) -> float:
+        """The number of equal weights that have the entropy of the softmax row."""
+        seen = self.softmax[self.softmax > 0]
+        return float(np.exp(-(seen * np.log(seen)).sum()))
+
 
 class AttentionExploration(Exploration[AttentionState, AttentionResult]):
     """See :func:`fourierkernels.explore.attention`."""
@@ -119,14 +125,12 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
         """Return where the row looks, how wide it is, and what the norms of the keys change."""
         state, result = self.state, self.result
         best = int(result.softmax.argmax())
-        rows = result.softmax[result.softmax > 0]
-        even = float(np.exp(-(rows * np.log(rows)).sum()))
         return (
             f"Layer {state.layer}, head {state.head}, query {self.queries[state.token]!r}: "
             f"{result.softmax[best]:.0%} of the weight is on {self.tokens[best]!r}; the row is as "
-            f"wide as an even one over {even:.1f} keys. The norms of the keys, which spread by "
-            f"{result.spread:.0%} about their mean, move {result.moved:.0%} of the weight; if "
-            "all were equal, softmax would be the regression with a Gaussian kernel."
+            f"wide as an even one over {result.width:.1f} keys. The norms of the keys, which "
+            f"spread by {result.spread:.0%} about their mean, move {result.moved:.0%} of the "
+            "weight; if all were equal, softmax would be the regression with a Gaussian kernel."
         )
 
     def panels(self) -> dict[str, Panel]:

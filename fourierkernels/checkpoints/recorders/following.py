@@ -27,10 +27,10 @@ from fourierkernels.checkpoints.recorders.operations import (
     ADDED,
     BAGS,
     CAST,
+    COMPARED,
     DIFFERENCES,
     DISTANCES,
     DIVIDED,
-    EQUAL,
     FLOORED,
     GATHERED,
     JOINED,
@@ -357,7 +357,7 @@ class Following(Weighing):
 
         Whole numbers do where they are compared.
         """
-        if name not in EQUAL | DIFFERENCES and not all(map(Tensor.is_floating_point, operands)):
+        if name not in COMPARED and not all(map(Tensor.is_floating_point, operands)):
             return False
         one, other = operands
         if name in TIMES and one.shape == other.shape:

@@ -6,14 +6,13 @@ for one radius gives the start, and its ratios between columns; here one common 
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fourierkernels.estimators.checks import TiedDataWarning, UndefinedWarning
+from fourierkernels.estimators.checks import TiedDataWarning, UndefinedWarning, silenced
 from fourierkernels.estimators.design import Score, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.gridded import LENGTHS, meeting_places
 from fourierkernels.estimators.kept import Kept
@@ -116,9 +115,7 @@ def best_multiple(model: Any, score: AdaptiveScore) -> FloatArray:
     def value(radius: FloatArray) -> float:
         return score.function(_at(model, radius))
 
-    with warnings.catch_warnings():  # said by the rule for one radius, or by the fit
-        warnings.simplefilter("ignore", TiedDataWarning)
-        warnings.simplefilter("ignore", UndefinedWarning)
+    with silenced(TiedDataWarning, UndefinedWarning):  # said by the rule for one radius, or the fit
         radius, least = minimise(value, start, low=_LOWEST, high=highest, step=_STEP, common=True)
     factor = float(radius[0] / start[0])
     if math.isfinite(least) and 1.02 * _LOWEST < factor < 0.98 * highest:

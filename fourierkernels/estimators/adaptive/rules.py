@@ -6,7 +6,6 @@ returns the logarithm of a pilot and an :class:`AdaptiveRule` in :data:`ADAPTIVE
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from scipy.spatial import KDTree
 from sklearn.base import clone
 
 from fourierkernels.estimators.boxes import Bounds
-from fourierkernels.estimators.checks import TiedDataWarning
+from fourierkernels.estimators.checks import TiedDataWarning, silenced
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer, check_number
@@ -96,8 +95,7 @@ def _by_kernels(sample: Sample) -> FloatArray:
             bounds=sample.bounds,
         )
     model = clone(pilot).set_params(weighting="importance")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TiedDataWarning)  # said by the estimate's own rule
+    with silenced(TiedDataWarning):  # said by the estimate's own rule
         density = model.fit(sample.points, None, sample.counts).density(sample.points)
     if not density.min() > 0:
         raise ValueError(

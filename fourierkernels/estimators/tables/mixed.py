@@ -1,13 +1,12 @@
 """Tables of numbers and categories together, for one fit with a result in each cell."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fourierkernels.estimators.checks import UndefinedWarning
+from fourierkernels.estimators.checks import UndefinedWarning, silenced
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.mixed.regression import MixedRegression
 from fourierkernels.estimators.regression import NadarayaWatson
@@ -163,8 +162,7 @@ def cell_fits(
 ) -> list[CellFit]:
     """Fit, and return the regression at each combination of levels that occurs."""
     fits = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedWarning)  # the rows count them
+    with silenced(UndefinedWarning):  # the rows count them
         model.fit(table.frame.drop(columns=y), table.frame[y].to_numpy(), table.weights)
         left_out, leverage = model.leave_one_out(), model.hat_diagonal()
         counts = model.sample_rows().counts

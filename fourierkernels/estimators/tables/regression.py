@@ -1,6 +1,5 @@
 """Regression summary of table columns, by group: error, degrees of freedom, curve."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.estimators.adaptive.regression import AdaptiveRegression
-from fourierkernels.estimators.checks import TiedDataWarning, UndefinedWarning
+from fourierkernels.estimators.checks import TiedDataWarning, UndefinedWarning, silenced
 from fourierkernels.estimators.inference import Band
 from fourierkernels.estimators.inference.limits import check_level
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
@@ -329,8 +328,7 @@ def _quietly(
     band: bool,
     size: int,
 ) -> RegressionGroup:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedWarning)  # the rows count them
+    with silenced(UndefinedWarning):  # the rows count them
         return _described(model, group, names, level, rng if band else None, size)
 
 
@@ -356,8 +354,7 @@ def _described(
         limits = fitted.interval(there, level=level)
     else:
         limits = fitted.band(there, level=level, rng=rng)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TiedDataWarning)  # said by the limits
+    with silenced(TiedDataWarning):  # said by the limits
         left_out = fitted.leave_one_out()
     return RegressionGroup(
         group.name,
