@@ -86,7 +86,8 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if fused:
             names = (one.name for one in function._schema.arguments)
             given = {**dict(zip(names, args, strict=False)), **given}
-        self.take(name, args, given, result, where)
+        made = {one for _, one in written}  # a tensor to write to is no operand, unless in place
+        self.take(name, args, {k: x for k, x in given.items() if k not in made}, result, where)
         return result
 
     def _depart(self, where: str, function: Any, args: Any, given: Any, result: Any) -> None:

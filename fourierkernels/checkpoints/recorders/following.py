@@ -357,7 +357,8 @@ class Following(Weighing):
 
         Whole numbers do where they are compared.
         """
-        if name not in COMPARED and not all(map(Tensor.is_floating_point, operands)):
+        told = result.dtype is torch.bool and not any(one.dtype is torch.bool for one in operands)
+        if not (told or name in COMPARED or all(map(Tensor.is_floating_point, operands))):
             return False
         one, other = operands
         if name in TIMES and one.shape == other.shape:

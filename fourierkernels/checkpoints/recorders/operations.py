@@ -47,7 +47,7 @@ DIFFERENCES = {"sub", "subtract", "rsub"}
 DISTANCES = {"cdist", "_cdist_forward", "_euclidean_dist"}
 CAST = {"to", "_to_copy", "type_as", "bucketize", "searchsorted"}
 BAGS = {"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}
-COMPARED = DIFFERENCES | {"eq", "ne", "bitwise_xor"}  # whole numbers, too
+COMPARED = DIFFERENCES | {"eq", "ne", "bitwise_xor", "__xor__", "logical_xor"}  # any numbers
 FLOORED = {"floor", "trunc", "ceil", "round"}
 ACTIVE = {
     "tanh", "sigmoid", "relu", "gelu", "silu", "elu", "leaky_relu", "softplus", "hardtanh", "mish",

@@ -120,6 +120,21 @@ def by_hash(m: Middle, x: Tensor) -> Tensor:
     return (hashes[:, :, None] == hashes[:, None]).float() @ m.v(x)
 
 
+def pairs(ids: Tensor) -> tuple[Tensor, Tensor]:
+    return ids[:, :, None], ids[:, None]
+
+
+def told_by_two(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    one, other = pairs(ids)
+    return ((one <= other).float() * (one >= other).float()) @ m.v(x)
+
+
+def written(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    found = torch.empty(B, N, N, dtype=torch.bool)
+    torch.eq(*pairs(ids), out=found)
+    return found.float() @ m.v(x)
+
+
 NAMED: dict[str, Mix] = {
     "points added one by one": one_by_one,
     "points added in place": added_in_place,
@@ -133,6 +148,17 @@ NAMED: dict[str, Mix] = {
     ).unflatten(0, (B, N)),
     "equal hashes": lambda m, x, ids: by_hash(m, x),
     "equal ids": lambda m, x, ids: (ids[:, :, None] == ids[:, None]).float() @ m.v(x),
+    "equal ids, by two comparisons": told_by_two,
+    "equal ids, written to a tensor": written,
+    "equal ids, as numbers that are close": lambda m, x, ids: (
+        torch.isclose(*pairs(ids)).float() @ m.v(x)
+    ),
+    "equal ids, bit by bit": lambda m, x, ids: (
+        ((pairs(ids)[0] ^ pairs(ids)[1]) == 0).float() @ m.v(x)
+    ),
+    "equal ids, with a gate": lambda m, x, ids: (
+        (torch.eq(*pairs(ids)) * m.q(x)[..., :1].sigmoid()) @ m.v(x)
+    ),
     "a table of differences of ids": lambda m, x, ids: m.table[gaps(ids).abs(), 0] @ m.v(x),
     "the same, embedded": lambda m, x, ids: (
         functional.embedding(gaps(ids).abs(), m.table)[..., 0] @ m.v(x)
