@@ -252,10 +252,11 @@ class Flow:
         most = max(known, key=lambda pair: (pair[1].level, pair[0]))[1]
         largest = max(known, key=lambda pair: (pair[0], pair[1].inside, bool(pair[1].features)))[1]
         facts = [fact for _, fact in known]
-        numbers = [fact for fact, one in zip(facts, operands, strict=True) if not is_whole(one)]
-        numbers = numbers or facts
-        data = any(one.level == READ and not one.counts for one in numbers)
-        paired = [one for one in numbers if one.paired and not (data and one.counts)]
+        kept = [pair for pair, one in zip(known, operands, strict=True) if not is_whole(one)]
+        kept = kept or known
+        data = max((size for size, one in kept if one.level == READ and not one.counts), default=0)
+        paired = [one for size, one in kept if one.paired and not (one.counts and size <= data)]
+        numbers = [fact for _, fact in kept]
         moved = {one.moved for one in numbers if one.moved}
         read = [one for one in facts if one.level == READ]
         return Fact(

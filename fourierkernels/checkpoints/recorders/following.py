@@ -1,5 +1,6 @@
 """What becomes of weights and scores number by number: sums, places that are moved or chosen."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -170,7 +171,8 @@ class Following(Weighing):
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
         new = replace(new, rounded=fact.rounded, counts=fact.counts)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
-        numbers = operand.is_floating_point()  # pairs of ids that are equal are counted
+        counted = fact.counts and results[0].numel() <= math.prod(self.flow.leading)
+        numbers = operand.is_floating_point() and not counted  # pairs of ids that are equal are
         if name in SUMS | NORMS and spread and numbers and all(one.sampled for one in fact.origins):
             self.pair(step.where, results[0], replace(new, moved=fact.moved))
             return
@@ -330,7 +332,7 @@ class Following(Weighing):
         facts, times = [self.flow.of(one) for one in operands], name in TIMES
         if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, name):
             self._pair_up(operands, result)
-            if not times:  # differences of places are distances, and may be scores
+            if not times and result.dtype is not torch.bool:  # distances may be scores
                 self.flow.set(result, replace(self.flow.of(result), counts=False))
         tainted = [k for k in (0, 1) if facts[k].origins]
         if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:

@@ -286,6 +286,16 @@ def rare(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return m.v(x) * m.table[(ids[:, :, None] == ids[:, None]).sum(-1), :1]
 
 
+def by_count(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """A mean of words, each of which has the same weight however often it occurs."""
+    weights = 1 / torch.eq(*pairs(ids)).float().sum(-1)
+    return x + (x * weights[..., None]).sum(1, keepdim=True) / weights.sum(1)[:, None, None]
+
+
+def by_rank(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    return m.v(x) * torch.lt(*pairs(ids)).float().sum(-1).log1p()[..., None]
+
+
 def in_order(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     """Numbers in place of tensors."""
     edges = x[0, 0].sort().values
@@ -297,6 +307,8 @@ OTHERS: dict[str, Mix] = {
     "neighbours of places": by_neighbours,
     "pooling after a shift": pooled_after_shift,
     "counts of equal ids": rare,
+    "a mean of words by their count": by_count,
+    "the rank of an id": by_rank,
     "a number among edges": in_order,
     "positions of a grid": interpolated,
     "another length": resampled,
