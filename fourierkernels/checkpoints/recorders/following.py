@@ -27,6 +27,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     ACTIVE,
     ADDED,
     BAGS,
+    BLENDED,
     CAST,
     COMPARED,
     DIFFERENCES,
@@ -75,6 +76,7 @@ class Following(Weighing):
             **dict.fromkeys(FLOORED, self._floor),
             **dict.fromkeys(ACTIVE | {f"{name}_" for name in ACTIVE}, self._activate),
             **dict.fromkeys(BAGS, self._bag),
+            **dict.fromkeys(BLENDED, self._blend),
             **dict.fromkeys(CAST, self._round),
             **dict.fromkeys(PRODUCTS, self.product),
             **dict.fromkeys(SOFTMAX, self.softmax),
@@ -187,6 +189,19 @@ class Following(Weighing):
         fact = self.flow.of(step.result)
         if fact.paired and not fact.origins:
             self.pair(step.where, step.result, fact, state=True)
+        elif fact.weighs and fact.origins:
+            self.meet(step.where, step.result, step.result, weights=step.result)
+
+    def _blend(self, step: Step) -> None:
+        """Know values read at computed places, of which two are weighed by what was computed."""
+        parts = list(tensors_in(step.args))
+        facts = [self.flow.of(one) for one in parts]
+        self._follow(step)
+        sampled = all(one.origins and all(x.sampled for x in one.origins) for one in facts[:2])
+        if len(parts) == 3 and sampled:
+            self._weigh(parts[1:], step.result, facts=facts[1:])
+            if self.flow.of(step.result).weighs:
+                self.meet(step.where, step.result, step.result, weights=step.result)
 
     def _follow(self, step: Step) -> None:
         name, results = step.name, step.results
@@ -197,11 +212,12 @@ class Following(Weighing):
         dim = self._divided(operands) if name in DIVIDED and len(operands) > 1 else None
         if dim is None:
             self.flow.use(operands)
+        facts = [self.flow.of(one) for one in operands]
         if name.endswith("_") and operands:
             self._write(operands)
         self.flow.follow(operands, results)
         if len(operands) == 2 and results[0].numel() > 1:
-            self._weigh(operands, results[0], name)
+            self._weigh(operands, results[0], name, facts)
         if dim is not None:
             self.normal(dim, results[0], step.where)
 
@@ -327,9 +343,18 @@ class Following(Weighing):
             total = (place_of(operands[-1]), step.args[1])
             self.flow.set(step.result, replace(self.flow.of(step.result), total_of=total))
 
-    def _weigh(self, operands: list[Tensor], result: Tensor, name: str = "mul") -> None:
-        """Know weights times values number by number, before they are added up."""
-        facts, times = [self.flow.of(one) for one in operands], name in TIMES
+    def _weigh(
+        self,
+        operands: list[Tensor],
+        result: Tensor,
+        name: str = "mul",
+        facts: list[Fact] | None = None,
+    ) -> None:
+        """Know weights times values number by number, before they are added up.
+
+        What was known of the operands is given where one of them may have been written to.
+        """
+        facts, times = facts or [self.flow.of(one) for one in operands], name in TIMES
         if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, name):
             self._pair_up(operands, result)
             if not times and result.dtype is not torch.bool:  # distances may be scores

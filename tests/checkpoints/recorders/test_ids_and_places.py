@@ -115,6 +115,28 @@ def in_bags(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return bags.unflatten(0, (B, N))
 
 
+def read_at(m: Middle, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return values at three points (B, N, 3, E), and weights (B, N, 3, 1)."""
+    at, weights = points(m, x)
+    return m.v(x)[TEXTS[..., None], at.round().long()], weights[..., None]
+
+
+def blended(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    values, weights = read_at(m, x)
+    return torch.lerp(values[:, :, 0], values[:, :, 1], weights[:, :, 0])
+
+
+def added_in_turn(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    values, weights = read_at(m, x)
+    total = (values * weights).cumsum(2)
+    return total[:, :, 2] - total[:, :, 0]
+
+
+def weighed_in_place(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    values, weights = read_at(m, x)
+    return values.mul_(weights).sum(2)
+
+
 def by_hash(m: Middle, x: Tensor) -> Tensor:
     hashes = m.k(x)[..., :4].argmax(-1)
     return (hashes[:, :, None] == hashes[:, None]).float() @ m.v(x)
@@ -138,6 +160,9 @@ def written(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
 NAMED: dict[str, Mix] = {
     "points added one by one": one_by_one,
     "points added in place": added_in_place,
+    "points blended": blended,
+    "points added in turn": added_in_turn,
+    "points weighed in place": weighed_in_place,
     "points in buckets": in_buckets,
     "points in bags": in_bags,
     "scores in bags of a table": lambda m, x, ids: functional.embedding_bag(
@@ -268,11 +293,16 @@ def biased(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return (between(m.v(x), places) * m.table[0]).mean(1, keepdim=True)
 
 
-def by_neighbours(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
-    """Values between tokens, from the two beside each place."""
+def beside(m: Middle, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the two values beside each place, and the share of the second."""
     places = torch.arange(N) * m.k(x).mean((1, 2)).sigmoid()[:, None]
     low, share = places.long(), (places - places.floor())[..., None]
-    return m.v(x)[TEXTS, low] * (1 - share) + m.v(x)[TEXTS, (low + 1).clamp(max=N - 1)] * share
+    return m.v(x)[TEXTS, low], m.v(x)[TEXTS, (low + 1).clamp(max=N - 1)], share
+
+
+def by_neighbours(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    one, other, share = beside(m, x)
+    return one * (1 - share) + other * share
 
 
 def pooled_after_shift(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
@@ -305,6 +335,7 @@ def in_order(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
 
 OTHERS: dict[str, Mix] = {
     "neighbours of places": by_neighbours,
+    "neighbours of places, blended": lambda m, x, ids: torch.lerp(*beside(m, x)),
     "pooling after a shift": pooled_after_shift,
     "counts of equal ids": rare,
     "a mean of words by their count": by_count,
