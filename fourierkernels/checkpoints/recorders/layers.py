@@ -46,6 +46,9 @@ def convolve(flow: Flow, step: Step) -> None:
     flow.follow([read], [result])
     fact = flow.of(result)
     mixed = read.shape[1] if "conv" in step.name else None
+    for origin in (fact.origins | fact.told) if mixed else ():
+        if not origin.normal and read.ndim > 3 and read.shape[-2:] != origin.shape[-2:]:
+            origin.places = False  # an image: a mask, and no scores of queries by keys
     kept = outliving(fact, result, mixed)
     level = max(fact.level, LEARNT) if fact.level else CONSTANT
     features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features

@@ -665,6 +665,21 @@ def pooled_by_product(model: Any, x: Tensor) -> Tensor:
     return x + model.choose(x).softmax(1).mT @ x
 
 
+def pooled_with_guidance(model: Any, x: Tensor) -> Tensor:
+    """Each channel is pooled by weights of its own, with and without a condition."""
+    both = torch.cat([x, torch.zeros_like(x)]).mT  # (2B, E, N)
+    weights = model.taps(both)[:, :E].softmax(-1)
+    return x + (weights * both).sum(-1)[:B, None]
+
+
+def remembered(model: Any, x: Tensor) -> Tensor:
+    """A mask over tokens of a grid is read by a convolution, as by those that track objects."""
+    scores = model.attention.q(x[:, :1]) @ model.attention.k(x).mT
+    masks = functional.interpolate(scores.unflatten(-1, (2, 3)), scale_factor=2.0).sigmoid()
+    filters = model.experts[0, :, :4].reshape(E, 1, 2, 2)
+    return x + functional.conv2d(masks, filters, stride=2).flatten(2).mT
+
+
 def contrasted(model: Any, x: Tensor) -> Tensor:
     """Similarities of as many images and texts, and their loss, as in CLIP; put out."""
     images, texts = (functional.normalize(one.mean(1), dim=-1) for one in (x, model.attention.q(x)))
