@@ -229,7 +229,7 @@ BARE = {kind for kind, make in MAKE.items() if make is _grid} | {
 _APART = {
     # Positions are interpolated by weights that follow from the grid, which are no attention.
     (0, 0): "cohere_compass_vision qwen3_5_vision qwen3_vl_vision qwen4_exp_vision "
-    "muse_glimmer_vision muse_spark_vision inkling2_vision",
+    "muse_glimmer_vision muse_spark_vision inkling2_vision qwen2_5_omni_dit",
     # Deformable attention, the text's side of a fusion, products of transforms, groups of tokens.
     (2, 2): "d_fine deimv2 groupvit groupvit_vision_model lw_detr omdet-turbo "
     "pp_doclayout_v2 rf_detr rt_detr rt_detr_v2",
@@ -238,7 +238,7 @@ _APART = {
     # And pairs of tokens that are put in order; boxes around masks, of which places are made.
     (2, 5): "pp_doclayout_v3 pp_doclayout_v4",
     # Modules that return no map; a mean over heads is none that is recorded.
-    (0, 1): "lightglue qwen2_5_omni_dit",
+    (0, 1): "lightglue",
     (2, 1): "slanext",
     (0, 2): "mamba2 mask2former",
     (1, 2): "oneformer",

@@ -159,10 +159,15 @@ class Weighing:
         self.flow.set(result, replace(fact, origins=fact.origins | {origin}, total_of=None))
 
     def pools(self, tensor: Tensor, dim: int, fact: Fact) -> bool:
-        """Tell whether weights have one row for a text and a head."""
-        dims = [k for k in range(tensor.ndim) if k != dim % tensor.ndim]
-        rows = [tensor.shape[k] for k in dims if not is_feature(tensor, k, fact)]
-        return math.prod(rows) <= max(1, *self.flow.leading[:1])
+        """Tell whether weights have one row for a text and a head.
+
+        Where features have rows of their own there may be twice as many texts as are read: those
+        of guidance, without what the network is conditioned on.
+        """
+        dims = [k for k in range(tensor.ndim) if k != dim % tensor.ndim and tensor.shape[k] > 1]
+        rows = [k for k in dims if not is_feature(tensor, k, fact)]
+        texts = max(1, *self.flow.leading[:1]) * (1 + (rows == [0] != dims and not fact.paired))
+        return math.prod(tensor.shape[k] for k in rows) <= texts
 
     def meet(
         self, where: str, result: Tensor, *operands: Tensor, weights: Tensor | None = None

@@ -718,6 +718,8 @@ OTHERS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "convolutions": selective,
     "pooling": pooled,
     "pooling by a product": pooled_by_product,
+    "pooling with guidance": pooled_with_guidance,
+    "masks that a convolution reads": remembered,
 }
 
 
