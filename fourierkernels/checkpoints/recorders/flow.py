@@ -118,8 +118,9 @@ class Fact:
         Whether it is what is left of places when they are rounded: neighbours that it weighs are
         interpolated.
     asked : int
-        1 if a computed vector was added at several places, 2 if an activation followed, 3 if a
-        layer has read that: scores of places, by a query that they share.
+        1 if a computed vector was joined to several places, 2 if it was added to them, or a layer
+        has read the former; 3 if an activation followed, 4 if a layer or a sum over features did:
+        scores of places, by a query that they share. -1 if it is copies of a vector.
     """
 
     level: int = CONSTANT

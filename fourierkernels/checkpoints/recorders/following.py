@@ -16,13 +16,12 @@ from fourierkernels.checkpoints.recorders.flow import (
     Fact,
     Flow,
     Origin,
-    is_feature,
     is_whole,
     place_of,
     strides,
     tensors_in,
 )
-from fourierkernels.checkpoints.recorders.layers import embed, join, mark_used
+from fourierkernels.checkpoints.recorders.layers import embed, is_asked, join, mark_used, repeat
 from fourierkernels.checkpoints.recorders.operations import (
     ACTIVE,
     ADDED,
@@ -43,6 +42,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     PRODUCTS,
     RANKED,
     REDUCED,
+    REPEATED,
     RUNNING,
     SAMPLED,
     SCATTERED,
@@ -83,6 +83,7 @@ class Following(Weighing):
             **dict.fromkeys(SUMS | REDUCED, self._sum),
             **dict.fromkeys(RUNNING, self._add_up),
             **dict.fromkeys(LAYERS, self.convolve),
+            **dict.fromkeys(REPEATED, partial(repeat, self.flow)),
             **dict.fromkeys(JOINED, partial(join, self.flow)),
             **dict.fromkeys(ORDERED, self._order),
             **dict.fromkeys(GATHERED, self._gather),
@@ -132,8 +133,8 @@ class Following(Weighing):
         parts = list(tensors_in(step.args))
         facts = [self.flow.of(one) for one in parts]
         self._follow(step)
-        if len(parts) == 2 and self._asks(parts, step.result):
-            self.flow.set(step.result, replace(self.flow.of(step.result), asked=1))
+        if len(parts) == 2 and is_asked(self.flow, parts, step.result):
+            self.flow.set(step.result, replace(self.flow.of(step.result), asked=2))
         if len(parts) == 3:  # addcmul
             self._weigh(parts[1:], step.result)
             facts = [facts[0], self.flow.of(step.result)]
@@ -145,16 +146,6 @@ class Following(Weighing):
         ):
             weights = next(one for one in parts if self.flow.of(one).origins)
             self.meet(step.where, step.result, *parts, weights=weights)
-
-    def _asks(self, parts: list[Tensor], result: Tensor) -> bool:
-        """Tell whether one of two computed tensors is added at several places of the other."""
-        vector, places = sorted(parts, key=Tensor.numel)
-        if not all(map(self.flow.is_computed, parts)) or self.flow.of(vector).counts:
-            return False  # a mask asks for nothing
-        fact, own = self.flow.of(places), (1,) * (result.ndim - vector.ndim) + vector.shape
-        spread = [k for k, size in enumerate(own) if size < result.shape[k]]
-        kept = places.shape == result.shape
-        return kept and any(not is_feature(places, k, fact) for k in spread)
 
     def _sum(self, step: Step) -> None:
         name, args, results = step.name, step.args, step.results
@@ -168,10 +159,11 @@ class Following(Weighing):
         if name in SUMS and fact.weighs and fact.origins:
             self.meet(step.where, results[0], operand, weights=operand)
             return
-        total = (place_of(operand), args[1]) if name in SUMS and len(args) > 1 else None
+        total = (name in SUMS and place_of(operand), args[1]) if len(args) > 1 else None
         told = fact.origins | fact.told
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
-        new = replace(new, rounded=fact.rounded, counts=fact.counts)
+        asked = 4 * (fact.asked == 3 and name in SUMS and adds_features(step, operand, fact))
+        new = replace(new, rounded=fact.rounded, counts=fact.counts, asked=asked)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
         counted = fact.counts and results[0].numel() <= math.prod(self.flow.leading)
         numbers = operand.is_floating_point() and not counted  # pairs of ids that are equal are
@@ -287,8 +279,8 @@ class Following(Weighing):
     def _activate(self, step: Step) -> None:
         self._follow(step)
         fact = self.flow.of(step.result)
-        if fact.asked == 1:
-            self.flow.set(step.result, replace(fact, asked=2))
+        if fact.asked == 2:
+            self.flow.set(step.result, replace(fact, asked=3))
 
     def _sample(self, step: Step) -> None:
         """Know values that were read at such places: what they are multiplied with are weights."""

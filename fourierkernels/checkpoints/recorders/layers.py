@@ -21,6 +21,8 @@ from fourierkernels.checkpoints.recorders.flow import (
 )
 from fourierkernels.checkpoints.recorders.operations import Step
 
+ASKED = {1: 2, 3: 4}  # what a layer makes of a query that was joined to places, or added to them
+
 
 def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
     """Know what a layer with weights of its own puts out; mixed heads are still weights."""
@@ -36,7 +38,7 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     paired = fact.paired and not fact.moved
     inside = fact.inside and is_feature(read, over, fact)
     new = Fact(level, sequence, origins=kept, features=features, paired=paired, inside=inside)
-    flow.set(result, replace(new, asked=3 * (fact.asked == 2)))
+    flow.set(result, replace(new, asked=-is_spread(flow, read) or ASKED.get(fact.asked, 0)))
 
 
 def convolve(flow: Flow, step: Step) -> None:
@@ -52,7 +54,41 @@ def convolve(flow: Flow, step: Step) -> None:
     kept = outliving(fact, result, mixed)
     level = max(fact.level, LEARNT) if fact.level else CONSTANT
     features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features
-    flow.set(result, Fact(level, fact.sequence, origins=kept, features=features))
+    asked = ASKED.get(fact.asked, 0) if mixed else fact.asked
+    flow.set(result, Fact(level, fact.sequence, origins=kept, features=features, asked=asked))
+
+
+def is_spread(flow: Flow, tensor: Tensor) -> bool:
+    """Tell whether a tensor holds copies of a vector."""
+    return 0 in tensor.stride() or flow.of(tensor).asked < 0
+
+
+def asks(flow: Flow, tensor: Tensor) -> bool:
+    """Tell whether a tensor may be a query: neither a mask nor a mean or an extreme of places."""
+    fact = flow.of(tensor)
+    return fact.level == READ and not fact.counts and (not fact.total_of or bool(fact.features))
+
+
+def is_asked(flow: Flow, parts: list[Tensor], result: Tensor) -> bool:
+    """Tell whether one of two computed tensors is added at several places of the other."""
+    vector, places = sorted(parts, key=lambda one: (not is_spread(flow, one), one.numel()))
+    fact = flow.of(places)
+    if not asks(flow, vector) or fact.level != READ or places.shape != result.shape:
+        return False
+    steps = enumerate(vector.expand(result.shape).stride())
+    spread = [k for k, step in steps if not step and result.shape[k] > 1]
+    repeated = flow.of(vector).asked < 0 <= fact.asked
+    return repeated or any(not is_feature(places, k, fact) for k in spread)
+
+
+def repeat(flow: Flow, step: Step) -> None:
+    """Know copies of a vector, which may ask for each place."""
+    read, result = step.args[0], step.result
+    flow.follow([read], [result])
+    fact, fewer = flow.of(result), read.numel() < result.numel()
+    grown = fewer and (1 in read.shape or read.ndim < result.ndim)
+    if fact.asked == 0 and (grown or is_spread(flow, read)):
+        flow.set(result, replace(fact, asked=-1))
 
 
 def outliving(fact: Fact, result: Tensor, mixed: int | None) -> frozenset[Origin]:
@@ -91,4 +127,7 @@ def join(flow: Flow, step: Step) -> None:
     spread = [one for one in parts if flow.is_computed(one) and 0 in one.stride()]
     paired = fact.paired or len(spread) > 1
     inside = fact.inside and len(spread) < 2
-    flow.set(step.result, replace(fact, sequence=whole, paired=paired, inside=inside))
+    fact = replace(fact, sequence=whole, paired=paired, inside=inside)
+    copies = [is_spread(flow, one) for one in parts if asks(flow, one)]
+    asked = len(copies) > 1 and any(copies) and not all(copies) and step.name != "stack"
+    flow.set(step.result, replace(fact, asked=1) if asked else fact)

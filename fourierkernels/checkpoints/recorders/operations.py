@@ -39,6 +39,7 @@ SCATTERED = {
 MOVED = {"roll", "flip", "pad", "constant_pad_nd"}
 ORDERED = {"topk", "sort", "argsort"}  # several are chosen, as neighbours and keys to be read are
 RANKED = {"topk", "sort", "argsort", "argmax", "argmin"}
+REPEATED = {"repeat", "repeat_interleave", "clone"}
 JOINED = {"cat", "concat", "concatenate", "stack", "hstack"}
 DIVIDED = {"div", "div_", "true_divide", "divide"}
 TIMES = {"mul", "mul_", "multiply", "multiply_"}

@@ -153,7 +153,7 @@ class Weighing:
             square = places_in(result, fact) < math.prod(self.flow.leading)
         if not scores and (fact.origins or is_feature(result, dim, fact)) and not square:
             return
-        pools = not (scores or fact.asked == 3) and self.pools(result, dim, fact)
+        pools = not (scores or fact.asked == 4) and self.pools(result, dim, fact)
         origin = Origin(where, tuple(result.shape), scores, normal=True, pools=pools)
         self.origins.append(origin)
         self.flow.set(result, replace(fact, origins=fact.origins | {origin}, total_of=None))

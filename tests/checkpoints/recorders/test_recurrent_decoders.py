@@ -21,7 +21,7 @@ class Recurrent(nn.Module):
         self.way = way
         self.read, self.ask = nn.Linear(E, E), nn.Linear(E, E)
         self.near, self.score = nn.Conv1d(E, E, 1), nn.Linear(E, 1, bias=False)
-        self.cell = nn.GRUCell(E, E)
+        self.cell, self.both, self.norm = nn.GRUCell(E, E), nn.Linear(2 * E, E), nn.LayerNorm(E)
 
     def forward(self, x: Tensor) -> Tensor:
         state, found = self.cell(x[:, 0]), []
@@ -48,6 +48,38 @@ def additive_by_convolution(layer: Any, x: Tensor, state: Tensor) -> Tensor:
     return torch.einsum("bno,bne->be", scores.softmax(1), x)
 
 
+def read_by(layer: Any, x: Tensor, hidden: Tensor) -> Tensor:
+    return (layer.score(hidden).softmax(1).mT @ x).squeeze(1)
+
+
+def additive_by_copies(layer: Any, x: Tensor, state: Tensor) -> Tensor:
+    query = layer.ask(state)[:, None].expand(-1, N, -1)
+    return read_by(layer, x, torch.tanh(layer.read(x) + query))
+
+
+def joined(layer: Any, x: Tensor, state: Tensor) -> Tensor:
+    """Score a layer of a key beside the query."""
+    both = torch.cat([state[:, None].expand(-1, N, -1), x], dim=-1)
+    return read_by(layer, x, torch.tanh(layer.both(both)))
+
+
+def joined_by_repeats(layer: Any, x: Tensor, state: Tensor) -> Tensor:
+    """Score as the tutorials do: copies of the query, and a vector in place of a layer."""
+    energy = torch.tanh(layer.both(torch.cat([state[:, None].repeat(1, N, 1), x], dim=2)))
+    weights = torch.sum(layer.score.weight * energy, dim=2).softmax(1)
+    return (weights[:, None] @ x).squeeze(1)
+
+
+def behind_a_norm(layer: Any, x: Tensor, state: Tensor) -> Tensor:
+    hidden = torch.tanh(layer.norm(layer.read(x) + layer.ask(state)[:, None]))
+    return read_by(layer, x, hidden)
+
+
+def before_a_norm(layer: Any, x: Tensor, state: Tensor) -> Tensor:
+    hidden = torch.tanh(layer.read(x) + layer.ask(state)[:, None])
+    return read_by(layer, x, layer.norm(hidden))
+
+
 def multiplicative(layer: Any, x: Tensor, state: Tensor) -> Tensor:
     return ((layer.ask(state)[:, None] @ layer.read(x).mT).softmax(-1) @ x).squeeze(1)
 
@@ -56,6 +88,11 @@ READS: dict[str, Callable[[Any, Tensor, Tensor], Tensor]] = {
     "additive": additive,
     "additive by sums": additive_by_sums,
     "additive by a convolution": additive_by_convolution,
+    "additive by copies": additive_by_copies,
+    "joined": joined,
+    "joined by repeats": joined_by_repeats,
+    "behind a norm": behind_a_norm,
+    "before a norm": before_a_norm,
     "multiplicative": multiplicative,
 }
 
@@ -78,7 +115,7 @@ class Shifted(nn.Module):
         super().__init__()
         self.use, self.shift = use, nn.Linear(E, E)
         self.inner, self.outer, self.choose = nn.Linear(E, E), nn.Linear(E, E), nn.Linear(E, 1)
-        self.norm = nn.LayerNorm(E)
+        self.norm, self.both = nn.LayerNorm(E), nn.Linear(3 * E, E)
 
     def forward(self, x: Tensor) -> Tensor:
         return USES[self.use](self, x + self.shift(x[:, 0])[:, None])
@@ -99,10 +136,27 @@ def pooled_behind_a_norm(layer: Any, x: Tensor) -> Tensor:
     return (layer.choose(x).softmax(1) * x).sum(1)
 
 
+def pooled_with_statistics(layer: Any, x: Tensor) -> Tensor:
+    """Weights of ECAPA-TDNN: of each token beside mean and deviation of all."""
+    mean = x.mean(1, keepdim=True)
+    deviation = (x - mean).square().mean(1, keepdim=True).sqrt()
+    parts = [x, mean.expand(-1, N, -1), deviation.repeat(1, N, 1)]
+    hidden = torch.tanh(layer.both(torch.cat(parts, dim=-1)))
+    return (layer.inner(hidden).softmax(1) * x).sum(1)
+
+
+def pooled_behind_a_block(layer: Any, x: Tensor) -> Tensor:
+    """A residual block of a diffusion network, to which its time was added, and pooling."""
+    x = x + layer.outer(functional.silu(layer.norm(x)))
+    return (layer.choose(x).softmax(1) * x).sum(1)
+
+
 USES: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "features chosen": chosen,
     "pooled behind layers": pooled_later,
     "pooled behind a norm": pooled_behind_a_norm,
+    "pooled with statistics": pooled_with_statistics,
+    "pooled behind a block": pooled_behind_a_block,
 }
 
 
