@@ -263,8 +263,8 @@ class ConditionalDensity(KernelEstimator):
         def cdf(y: FloatArray) -> FloatArray:
             pairs = np.column_stack([np.repeat(queries, y.shape[1], axis=0), y.ravel()])
             parts = ("value",) * queries.shape[1] + ("cumulative",)
-            joint = self._kept_sum().at(pairs, parts=parts)
             rows = np.repeat(np.arange(len(queries)), y.shape[1])
+            joint = self._kept_sum().to_divide(pairs, marginal.taken(rows), parts=parts)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = joint.denominator / marginal.denominator[rows]
                 value = np.ldexp(ratio, joint.exponent - marginal.exponent[rows])
@@ -297,9 +297,11 @@ class ConditionalDensity(KernelEstimator):
         values = check_points("y", columns.reshape(-1, 1) if columns.ndim == 1 else columns, dim=q)
         if len(values) != len(queries):
             raise ValueError(f"y must have one row per query, {len(queries)}, got {len(values)}")
-        parts = ("value",) * dim + (part,) * q
-        joint = self._kept_sum().at(np.column_stack([queries, values]), parts=parts)
-        return joint, self._kept_sum(tuple(range(dim))).at(queries)
+        pairs, parts = np.column_stack([queries, values]), ("value",) * dim + (part,) * q
+        marginal = self._kept_sum(tuple(range(dim))).at(queries)
+        if part == "value":
+            return self._kept_sum().at(pairs, parts=parts), marginal
+        return self._kept_sum().to_divide(pairs, marginal, parts=parts), marginal
 
     def _ratio(self, joint: KernelSums, marginal: KernelSums, part: str) -> FloatArray:
         undefined = marginal.undefined

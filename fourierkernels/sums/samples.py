@@ -137,6 +137,24 @@ class SampleSum:
         rows = self._faint(sums, method)
         return self._summed_exactly(sums, rows, queries[rows], names) if len(rows) else sums
 
+    def to_divide(
+        self, queries: FloatArray, whole: KernelSums, *, parts: tuple[str, ...]
+    ) -> KernelSums:
+        """Return the sums of parts at queries of shape ``(m, dim)``, to be divided by `whole`.
+
+        Rows whose error is above √tol of its denominators are summed exactly: unlike a sum of
+        shapes, one of integrals does not show by its own size that the ratio has few digits.
+        """
+        queries = self._frame.placed(queries)
+        method = self._method_for(queries, plain=False)
+        sums = self._summed(method, queries, parts)
+        if METHODS[method].exact:
+            return sums
+        with np.errstate(over="ignore", under="ignore"):
+            known = np.ldexp(np.abs(whole.denominator), whole.exponent - sums.exponent)
+        rows = np.flatnonzero(sums.error > math.sqrt(self.tol) * known)
+        return self._summed_exactly(sums, rows, queries[rows], parts) if len(rows) else sums
+
     def with_slopes(self, queries: FloatArray) -> tuple[KernelSums, list[KernelSums]]:
         """Return the sums and, per dimension d, those with shape'(u_d) in place of shape(u_d).
 

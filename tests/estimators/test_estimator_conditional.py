@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from sklearn.base import clone
 
 from fourierkernels import KernelDensity, NadarayaWatson
@@ -61,6 +62,23 @@ def test_derivative_of_the_conditional_cdf_is_the_density(name: str) -> None:
     slope = (model.cdf(at, to + step) - model.cdf(at, to - step)) / (2 * step)
     np.testing.assert_allclose(slope, model.density(at, to), atol=1e-5)
     assert model.cdf([[0.2]], [1e8])[0] == pytest.approx(1.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("method", ["auto", "bandlimited"])
+def test_cdf_and_quantiles_far_out_are_those_of_the_weights(method: str) -> None:
+    """Sums of integrals have the accuracy of the largest, and the denominator there is 1e-14."""
+    x = np.random.default_rng(0).normal(size=(20_000, 1))
+    y, step = x[:, 0], 0.3
+    model = ConditionalDensity("gaussian", bandwidth=[0.1, step], method=method).fit(x, y)
+    at, to = x.max() + np.array([[0.2], [0.6], [0.8]]), np.linspace(3.0, 5.0, 400)
+    weights = np.exp(-0.5 * np.square((at - y) / 0.1))
+    weights /= weights.sum(axis=1, keepdims=True)
+    levels = weights @ ndtr((to - y[:, None]) / step)  # (3, 400)
+    found = model.cdf(np.repeat(at, 400, axis=0), np.tile(to, 3)).reshape(3, 400)
+    np.testing.assert_allclose(found, levels, atol=2e-6)
+    quantiles = model.quantile(at, [0.1, 0.5])
+    back = (weights[:, :, None] * ndtr((quantiles[:, None] - y[:, None]) / step)).sum(axis=1)
+    np.testing.assert_allclose(back, np.tile([0.1, 0.5], (3, 1)), atol=2e-6)
 
 
 def test_score_prefers_a_sensible_radius_and_parameters_survive_cloning() -> None:
