@@ -134,22 +134,29 @@ class LocalFits:
     def quadratic(self, queries: FloatArray, fit: LocalFit, factor: float) -> FloatArray:
         """Return Σ_i w_i y_i (Σ_a row_a u_i^a)² shape(factor u_i), shape ``(m,)``, of one response.
 
-        `fit`, at the same queries, has the rows; this sum has `factor` times its radius.
+        `fit`, at the same queries, has the rows; this sum has `factor` times its radius. NaN where
+        the terms of the form cancel so far that few digits are left.
         """
         powers = multi_indices(self._dim, 2 * self._degree)
         unit = np.array([factor ** -float(sum(each)) for each in powers])[:, None]
         moments = self._squares(queries)
-        if not moments.exact:
-            total = quadratic_form(fit.row, unit * moments.denominators, self._table)
-            error = quadratic_form(np.abs(fit.row), unit * moments.errors, self._table)
-            lost = ~(error <= math.sqrt(self._sum.tol) * total) & ~fit.undefined
-            rows = np.flatnonzero(lost)
-            if len(rows):
-                moments = moments.replaced(rows, self._squares(queries[rows], exactly=True))
+        lost = self._lost(moments, fit, unit)
+        rows = np.flatnonzero(lost)
+        if len(rows) and not moments.exact:
+            moments = moments.replaced(rows, self._squares(queries[rows], exactly=True))
+            lost = self._lost(moments, fit, unit)
         sums = moments.units.restored(moments.in_units, moments.denominators[:, :, None])[:, :, 0]
         with np.errstate(invalid="ignore", over="ignore"):
             total = quadratic_form(fit.row, unit * sums, self._table)
-            return np.asarray(np.ldexp(total, moments.exponent - 2 * fit.exponent))
+            total = np.ldexp(total, moments.exponent - 2 * fit.exponent)
+        return np.where(lost, np.nan, total)
+
+    def _lost(self, moments: MomentSums, fit: LocalFit, unit: FloatArray) -> NDArray[np.bool_]:
+        """Return where the errors of the moments leave a form less than half of its digits."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = quadratic_form(fit.row, unit * moments.denominators, self._table)
+            error = quadratic_form(np.abs(fit.row), unit * moments.errors, self._table)
+        return ~(error <= math.sqrt(self._sum.tol) * total) & ~fit.undefined
 
     def rows_at_once(self) -> int:
         """Return how many queries are summed together."""

@@ -104,6 +104,12 @@ class _Factored:
         return np.asarray((self.between[:, :1] @ self.mixed)[:, 0] / self.size[:, :1])
 
     @property
+    def weights(self) -> FloatArray:
+        """What each sample counts in the value of the fit, shape ``(m, n)``."""
+        root_of_row = np.einsum("miq,mq->mi", self.q, self.first)  # s a(u)
+        return np.asarray(self.sign * self.root * root_of_row)
+
+    @property
     def doubt(self) -> FloatArray:
         """Bound on the relative change by rounding of the design and errors of the kernel."""
         rounding = _ROUNDING * self.t.shape[1] * _EPS * _norm(self.t) * _norm(self.between)
@@ -119,6 +125,19 @@ def orthogonal_fit(prepared: SampleSum, queries: FloatArray, degree: int) -> Loc
             _Factored.of(prepared, block, powers).fit for block in _cut(prepared, queries, powers)
         )
     return first.joined(*others)
+
+
+def orthogonal_weights(prepared: SampleSum, queries: FloatArray, degree: int) -> FloatArray:
+    """Return what each sample counts in the same fits, shape ``(m, n)``."""
+    powers = np.array(multi_indices(len(prepared.radius), degree))
+    weights = np.zeros((len(queries), len(prepared.points)))
+    with np.errstate(all="ignore"):
+        blocks = [
+            _Factored.of(prepared, block, powers).weights
+            for block in _cut(prepared, queries, powers)
+        ]
+    weights[:, _used(prepared, len(powers))] = np.concatenate(blocks)
+    return weights
 
 
 def orthogonal_slopes(prepared: SampleSum, queries: FloatArray, degree: int, d: int) -> FloatArray:

@@ -12,6 +12,7 @@ from fourierkernels.estimators.boxes import Period
 from fourierkernels.estimators.checks import report_undefined, tell_copies, validated
 from fourierkernels.estimators.design import DesignFit, FitRows
 from fourierkernels.estimators.local_fits import LocalFits, local_polynomial_design
+from fourierkernels.estimators.local_orthogonal import orthogonal_weights
 from fourierkernels.estimators.local_systems import LocalFit
 from fourierkernels.estimators.regression import NadarayaWatson
 from fourierkernels.estimators.smoother import LinearSmoother
@@ -23,6 +24,7 @@ from fourierkernels.sums import SampleSum, kernel_matrix
 from fourierkernels.sums.parts import multi_indices, offsets
 
 _LARGEST_DEGREE = 3
+_DIGITS = 1e-9  # by which the sum of a row of weights may miss 1
 _WHY = (
     "have a local design matrix that is singular within its own numerical error (too few samples "
     "near, or signs of an odd power that cancel); the regression is undefined there"
@@ -168,6 +170,11 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
                 scaled = np.ldexp(row, exponent - fit.exponent)
                 polynomial += scaled[:, None] * np.prod(u**powers, axis=2)
             rows = matrix * self.weights_ * polynomial
+            lost = ~(np.abs(rows.sum(axis=1) - 1.0) <= _DIGITS)  # powers of u that cancel
+        places = np.flatnonzero((lost | fit.direct) & ~fit.undefined)
+        if len(places):
+            prepared = self._kept_sum(with_responses=False)
+            rows[places] = orthogonal_weights(prepared, queries[places], self.degree)
         rows[fit.undefined] = np.nan
         return np.asarray(rows)
 
@@ -223,8 +230,8 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         """Return Σ_j W_j(x)² σ_j² at checked queries, shape ``(m,)``.
 
         The squares are a polynomial of twice the degree times the squared kernel, which is a kernel
-        again: a quadratic form of its moments. On a circle the squares have cross terms: then from
-        the weights themselves.
+        again: a quadratic form of its moments. Where its terms cancel, as far out, and on a circle,
+        where the squares have cross terms, from the weights themselves.
         """
         if self._on_circle:
             return super().squared_weight_sums(queries, variances)
@@ -243,6 +250,9 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         for rows in (queries[i : i + step] for i in range(0, len(queries), step)):
             fit = plain.at(rows)
             total = np.maximum(squared.quadratic(rows, fit, factor), 0.0)
+            lost = np.flatnonzero(np.isnan(total) & ~fit.undefined)
+            if len(lost):
+                total[lost] = super().squared_weight_sums(rows[lost], variances)
             blocks.append(np.where(fit.undefined, np.nan, total))
         return np.concatenate(blocks)
 

@@ -248,6 +248,37 @@ def test_slopes_of_the_fit_keep_their_digits_where_sums_were_repeated(name: str)
         np.testing.assert_allclose(slopes[:, d], differences, rtol=1e-6, atol=1e-7)
 
 
+def weights_with_fifty_digits(x: np.ndarray, query: float, degree: int) -> np.ndarray:
+    """Weights of samples in the Gaussian local polynomial, radius 4, by its normal equations."""
+    with mpmath.workdps(50):
+        u = [4 * (mpmath.mpf(query) - mpmath.mpf(each)) for each in x]
+        shape = [mpmath.exp(-t * t / 2) for t in u]
+        matrix = mpmath.matrix(degree + 1, degree + 1)
+        for i, j in itertools.product(range(degree + 1), repeat=2):
+            matrix[i, j] = mpmath.fsum(k * t ** (i + j) for k, t in zip(shape, u, strict=True))
+        first = mpmath.lu_solve(matrix, mpmath.matrix([1] + [0] * degree))
+        terms = (
+            k * mpmath.fsum(first[a] * t**a for a in range(degree + 1))
+            for k, t in zip(shape, u, strict=True)
+        )
+        return np.array([float(each) for each in terms])
+
+
+@pytest.mark.parametrize("method", ["direct", "bandlimited"])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_weights_and_variances_far_out_keep_their_digits(degree: int, method: str) -> None:
+    """Powers of u cancelled there: weights missed by 1e5, and intervals had a width of zero."""
+    x = np.random.default_rng(3).normal(size=40)
+    y, at = np.cos(2 * x) + 3, [0.3, 2.9, 3.5, 4.0]
+    expected = np.array([weights_with_fifty_digits(x, each, degree) for each in at])
+    model = LocalPolynomial("gaussian", degree=degree, radius=4.0, method=method)
+    model.fit(x[:, None], y)
+    queries, noise = np.array(at)[:, None], np.linspace(0.5, 2.0, 40)
+    np.testing.assert_allclose(model.weights(queries), expected, rtol=1e-7, atol=1e-7)
+    variances = np.square(expected) @ noise
+    np.testing.assert_allclose(model.squared_weight_sums(queries, noise), variances, rtol=1e-5)
+
+
 # --- leaving one out ---------------------------------------------------------------------------
 
 
