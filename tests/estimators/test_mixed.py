@@ -51,6 +51,19 @@ def regression(kernel: str = "gaussian", **changed: Any) -> MixedRegression:
     return MixedRegression(NadarayaWatson(kernel, radius=RADIUS), **{**CATEGORIES, **changed})
 
 
+def test_levels_of_many_columns_are_told_apart() -> None:
+    """The first of 66 columns of two levels was lost in a number of 64 bits."""
+    x, i = np.linspace(-1, 1, 40), np.arange(40)
+    levels = np.repeat((i % 3 == 0)[:, None], 66, axis=1)
+    levels[:, 0] = i % 2 == 0
+    X, y = np.column_stack([x, levels]).astype(float), 10.0 * levels[:, 0] + x
+    options: dict[str, Any] = {"unordered": range(1, 67), "smoothing": 0.0}
+    model = MixedRegression(NadarayaWatson("gaussian", radius=1.0), **options).fit(X, y)
+    same = (X[:, None, 1:] == X[None, :, 1:]).all(axis=2)
+    weights = same * np.exp(-0.5 * np.square(x[:, None] - x))
+    np.testing.assert_allclose(model.predict(X), weights @ y / weights.sum(axis=1), rtol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "fourier1", "fourier4"])
 @pytest.mark.parametrize("n", [24, 3000])  # summed directly, and by modes
 def test_estimates_are_the_sums_of_their_formulas(n: int, kernel: str) -> None:

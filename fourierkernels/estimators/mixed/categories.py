@@ -158,11 +158,11 @@ class Cells:
     def of(cls, codes: FloatArray) -> "Cells":
         """Return the cells of levels ``(n, k)``."""
         whole = codes.astype(np.intp)
-        sizes = whole.max(axis=0, initial=0) + 1
-        mixed = np.zeros(len(whole), np.intp)
-        for column, size in zip(whole.T, sizes, strict=True):
-            mixed = mixed * size + column
-        _, first, place = np.unique(mixed, return_index=True, return_inverse=True)
+        place = np.zeros(len(whole), np.intp)
+        first = np.zeros(1, np.intp)
+        for column in whole.T:  # numbered anew each time: a product of all sizes overflows
+            both = place * (int(column.max(initial=0)) + 1) + column
+            _, first, place = np.unique(both, return_index=True, return_inverse=True)
         return cls(whole[first], place.ravel())
 
 
