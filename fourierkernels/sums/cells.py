@@ -51,6 +51,7 @@ class CellSums:
         self._weights, self._responses = weights, responses
         self._points = self._frame.placed(points)
         self._cells, self._count = cells, int(cells.max()) + 1
+        self._there = np.unique(cells[weights > 0])
         self._kernel, self._radius, self._tol = kernel, radius, tol
         self._how: dict[str, Any] = {"method": method, "tol": tol, "device": device}
         self._whole = self._plain(weights)
@@ -74,11 +75,23 @@ class CellSums:
             if not len(rows):
                 continue
             at = np.ascontiguousarray(queries[rows])
-            if modes is None or not modes.serves(factor):
+            if not self._counts(factor):
+                pieces.append((rows, self._nothing(len(rows))))
+            elif modes is None or not modes.serves(factor):
                 pieces.append((rows, self._all(factor).at(at)))
             else:
                 pieces += self._by_modes(rows, at, factor, modes)
         return KernelSums.joined(pieces)
+
+    def _counts(self, factor: FloatArray) -> bool:
+        """Return whether a sample has a weight at a cell of queries."""
+        return bool((factor[self._there] > 0).any())
+
+    def _nothing(self, m: int) -> KernelSums:
+        """Return the sums over no samples at so many queries."""
+        zeros = np.zeros(m)
+        numerator = np.zeros((m, self._responses.shape[1]))
+        return KernelSums(numerator, zeros, zeros, np.zeros(m, np.int64))
 
     def _by_modes(
         self, rows: NDArray[np.intp], queries: FloatArray, factor: FloatArray, modes: "CellModes"

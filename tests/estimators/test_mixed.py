@@ -13,6 +13,7 @@ from fourierkernels.estimators import (
     MixedDensity,
     MixedRegression,
     NadarayaWatson,
+    UndefinedWarning,
     loo_score,
 )
 from fourierkernels.estimators.mixed.choice import DensityScore
@@ -62,6 +63,24 @@ def test_levels_of_many_columns_are_told_apart() -> None:
     same = (X[:, None, 1:] == X[None, :, 1:]).all(axis=2)
     weights = same * np.exp(-0.5 * np.square(x[:, None] - x))
     np.testing.assert_allclose(model.predict(X), weights @ y / weights.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [24, 3000])
+def test_levels_that_never_met_have_no_density_and_no_regression(n: int) -> None:
+    """Without smoothing no row counts there."""
+    X, y = table(n)
+    X[:, 2] = np.where(X[:, 1] == 2.0, 4.0, np.minimum(X[:, 2], 3.0))
+    at = np.array([[0.0, 2.0, 1.0], [0.0, 2.0, 4.0]])
+    found = density(smoothing=0.0).fit(X)
+    assert (found.density(at) == 0.0).tolist() == [True, False]
+    assert np.isneginf(found.score_samples(at)).tolist() == [True, False]
+    model = regression(smoothing=0.0).fit(X, y)
+    with pytest.warns(UndefinedWarning, match="1 of 2 queries have a denominator within"):
+        fit = model.predict(at)
+    own = X[:, 1] == 2.0
+    weights = np.exp(-0.5 * np.square(RADIUS * X[own, 0]))
+    assert np.isnan(fit[0])
+    assert fit[1] == pytest.approx(weights @ y[own] / weights.sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "fourier1", "fourier4"])
