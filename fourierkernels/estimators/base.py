@@ -353,6 +353,8 @@ class StreamingEstimator(KernelEstimator, ABC):
         self.kernel_, self.radius_ = fit.grid.kernel, np.array(fit.grid.radius)
         self.bounds_, self.plan_, self.modes_ = fit.bounds, fit.plan, fit
         self.periods_ = fit.periods
+        if fit.layout.names is not None:
+            self.feature_names_in_ = np.array(fit.layout.names, dtype=object)
         self.n_features_in_ = len(self.radius_)
         self._kept = Kept()
         return self

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fourierkernels import KernelDensity, NadarayaWatson
@@ -185,6 +186,25 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a block of no rows": (lambda: samples_from([X], block=0), "block must be at least 1, got 0"),
 }
+
+
+def test_columns_of_data_frames_keep_their_order() -> None:
+    """Columns that came in another order were added to each other's."""
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    turned = frame[["b", "a"]]
+    model = density(**PROMISED).partial_fit(frame).partial_fit(frame)
+    np.testing.assert_allclose(model.density(frame), density().fit(X).density(X), atol=1e-12)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    message = r"X must have the columns \('a', 'b'\) as before, got \('b', 'a'\)"
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(turned)
+    with pytest.raises(ValueError, match=f"{message}, in block 1"):
+        density(**PROMISED).fit([frame, turned])
+    with pytest.raises(ValueError, match="feature names"):
+        model.density(turned)
+    assert not hasattr(model.fit([X]), "feature_names_in_")
+    model.partial_fit(frame)  # an array has no names
+    assert model.feature_names_in_.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,10 +71,27 @@ class Layout:
     dim : int
     outputs : tuple of int or None
         Shape of one response, ``()`` or ``(k,)``; None for a density.
+    names : tuple of str or None
+        Of the columns, if they are those of a data frame; no part of what must be equal.
     """
 
     dim: int
     outputs: tuple[int, ...] | None
+    names: tuple[str, ...] | None = field(default=None, compare=False)
+
+    def named(self, names: tuple[str, ...] | None) -> "Layout":
+        """Return the layout with the names of further samples, if it has none.
+
+        Raises
+        ------
+        ValueError
+            If columns have other names, or another order.
+        """
+        if names is None or self.names is None:
+            return replace(self, names=self.names or names)
+        if names != self.names:
+            raise ValueError(f"X must have the columns {self.names} as before, got {names}")
+        return self
 
 
 @dataclass(frozen=True)
@@ -120,6 +137,7 @@ def checked(
         _check_shapes(points, responses, weights)
         seen = Layout(points.shape[1], responses.shape[1:] if expected.regression else None)
         _check_layout(seen, layout, expected)
+        seen = (layout or seen).named(_names(raw.points))
     columns = responses.reshape(len(points), -1)[:, : None if expected.regression else 0]
     for name, array in (("X", points), ("y", columns)):
         _refuse(name, "finite", array, ~np.isfinite(array), place)
@@ -187,6 +205,12 @@ def _refuse(name: str, rule: str, array: FloatArray, bad: BoolArray, place: Plac
     row, column = (int(i) for i in np.argwhere(bad)[0])
     where = place.of(row, column if name != "sample_weight" else None)
     raise ValueError(f"{name} must be {rule}, got {array[row, column]} {where}")
+
+
+def _names(points: Any) -> tuple[str, ...] | None:
+    """Return the names of a data frame's columns, None if they are no texts."""
+    names = tuple(getattr(points, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _check_shapes(points: FloatArray, responses: FloatArray, weights: FloatArray) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from fourierkernels.estimators.boxes import Bounds, Period, check_circles, check_ends, reflect
 from fourierkernels.estimators.checks import warn_of_frequencies, warn_of_repetitions
 from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, Rule, radius_or_rule
-from fourierkernels.estimators.streams.blocks import Block, Expected
+from fourierkernels.estimators.streams.blocks import Block, Expected, Layout
 from fourierkernels.estimators.streams.sample import StreamedSample
 from fourierkernels.estimators.streams.sources import ROWS, Source
 from fourierkernels.estimators.streams.survey import Reading, Survey
@@ -72,14 +72,18 @@ class StreamFit:
     counted : Counted
     grid : ModeGrid
     bounds : array of shape (2, dim)
-    outputs : tuple of int or None
-        Shape of one response; None for a density.
+    layout : Layout
     """
 
     counted: Counted
     grid: ModeGrid
     bounds: FloatArray
-    outputs: tuple[int, ...] | None
+    layout: Layout
+
+    @property
+    def outputs(self) -> tuple[int, ...] | None:
+        """Shape of one response; None for a density."""
+        return self.layout.outputs
 
     @property
     def sum(self) -> StreamedSum:
@@ -157,7 +161,7 @@ def continued(fit: StreamFit, new: StreamFit) -> StreamFit:
     Raises
     ------
     ValueError
-        If the parameters were not the same.
+        If the parameters were not the same, or columns have other names.
     """
     same = fit.grid == new.grid and np.array_equal(fit.bounds, new.bounds)
     if not same or fit.outputs != new.outputs:
@@ -165,7 +169,8 @@ def continued(fit: StreamFit, new: StreamFit) -> StreamFit:
             "partial_fit must go on with the kernel, radius, range, bounds and responses that it "
             f"began with, {fit.grid}, {fit.outputs}, got {new.grid}, {new.outputs}"
         )
-    return replace(new, counted=fit.counted + new.counted)
+    layout = fit.layout.named(new.layout.names)
+    return replace(new, counted=fit.counted + new.counted, layout=layout)
 
 
 def may_go_on(estimator: Any) -> bool:
@@ -309,7 +314,7 @@ def _summed(
     part = partial(_counted, grid=grid, bounds=bounds)
     counted = source.reduce(part, operator.add, expected, label="modes", rows=rows)
     assert source.layout is not None
-    return StreamFit(counted, grid, bounds, source.layout.outputs)
+    return StreamFit(counted, grid, bounds, source.layout)
 
 
 def _counted(block: Block, grid: ModeGrid, bounds: FloatArray) -> Counted:
