@@ -52,6 +52,22 @@ def regression(kernel: str = "gaussian", **changed: Any) -> MixedRegression:
     return MixedRegression(NadarayaWatson(kernel, radius=RADIUS), **{**CATEGORIES, **changed})
 
 
+def test_one_name_is_no_sequence_of_names() -> None:
+    """Its letters were taken for names of columns."""
+    frame = pd.DataFrame(
+        {"x": [0.0, 1.0, 2.0], "a": list("uvu"), "b": list("stt"), "ab": list("mmn")}
+    )
+    for kind in ("unordered", "ordered"):
+        with pytest.raises(TypeError, match=f"{kind} must be a sequence of names, got 'ab'"):
+            MixedDensity(KernelDensity(radius=1.0), **{kind: "ab"}).fit(frame)
+
+
+def test_columns_of_a_data_frame_may_be_numbered() -> None:
+    X, y = table(24)
+    numbered = regression().fit(pd.DataFrame(X), y).predict(pd.DataFrame(X))
+    np.testing.assert_array_equal(numbered, regression().fit(X, y).predict(X))
+
+
 def test_levels_of_many_columns_are_told_apart() -> None:
     """The first of 66 columns of two levels was lost in a number of 64 bits."""
     x, i = np.linspace(-1, 1, 40), np.arange(40)

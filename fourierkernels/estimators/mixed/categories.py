@@ -195,7 +195,12 @@ def find_categories(
     ValueError
         For columns that are not there or are named twice, missing values, ordered levels whose
         order is not known, or if no column of numbers is left.
+    TypeError
+        For a text in place of a sequence of names.
     """
+    for kind, given in (("unordered", unordered), ("ordered", ordered)):
+        if isinstance(given, str):
+            raise TypeError(f"{kind} must be a sequence of names, got {given!r}")
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     width = len(names) if names is not None else np.shape(X)[-1]
     orders: Mapping[Any, Any] = ordered if isinstance(ordered, Mapping) else {}
@@ -220,8 +225,10 @@ def find_categories(
 def as_numbers(X: Any, categories: Sequence[Category]) -> Any:
     """Return X with levels in place of categories, which scikit-learn can check further."""
     if hasattr(X, "columns"):
-        replaced = {X.columns[c.column]: c.codes(column_of(X, c.column)) for c in categories}
-        return X.assign(**replaced) if replaced else X
+        replaced = X.copy() if categories else X
+        for category in categories:  # by place: names may be numbers
+            replaced.isetitem(category.column, category.codes(column_of(X, category.column)))
+        return replaced
     array: Any = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if not categories or array.ndim != 2:
         return X
