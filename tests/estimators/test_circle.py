@@ -255,6 +255,13 @@ def test_streams_are_summed_as_arrays_are(name: str) -> None:
         KernelDensity(name, period=DAY).fit([x])
 
 
+def test_periods_of_a_stream_may_be_an_array() -> None:
+    x = np.column_stack([hours()[0], hours()[0][::-1]])
+    model = KernelDensity("gaussian", radius=0.8, period=np.array([DAY, DAY])).fit(iter([x]))
+    whole = KernelDensity("gaussian", radius=0.8, period=DAY).fit(x)
+    np.testing.assert_allclose(model.density(x[:9]), whole.density(x[:9]), atol=1e-12)
+
+
 def test_what_circles_do_not_have_is_refused() -> None:
     x, _ = hours()
     with pytest.raises(ValueError, match="period must be None where there are bounds"):

@@ -222,7 +222,7 @@ def _limits(options: Options) -> FloatArray | None:
     named = {"within": options.within, "bounds": options.bounds}
     given = {name: pairs for name, pairs in named.items() if pairs is not None}
     if not given and options.period is not None:
-        dim = len(options.period) if isinstance(options.period, Sequence) else 1
+        dim = len(options.period) if isinstance(options.period, Sequence | np.ndarray) else 1
         given["within"] = [(None, None)] * dim
     if not given:
         return None
