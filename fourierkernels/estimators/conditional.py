@@ -175,7 +175,7 @@ class ConditionalDensity(KernelEstimator):
         if np.isfinite(self.periods_[-1]):
             raise ValueError(f"period must be None for y to have quantiles, got {self.period}")
         levels = check_finite("q", as_real("q", q))
-        if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
+        if levels.ndim > 1 or not levels.size or not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"q must be numbers strictly between 0 and 1, got {q!r}")
         blocks = [self._quantiles(rows, levels.ravel()) for rows in self._cut(queries)]
         quantiles = np.concatenate(blocks)

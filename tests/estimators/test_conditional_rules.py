@@ -177,7 +177,7 @@ def test_quantiles_and_draws_far_from_the_data_are_undefined() -> None:
 def test_bad_levels_kernels_and_numbers_are_refused() -> None:
     x, y = data()
     model, rng = ConditionalDensity("fourier3", radius=1.0).fit(x, y), np.random.default_rng(0)
-    for q in (0.0, 1.0, [0.5, 2.0], [[0.5]]):
+    for q in (0.0, 1.0, [0.5, 2.0], [[0.5]], []):
         with pytest.raises(ValueError, match="q must be numbers strictly between 0 and 1"):
             model.quantile(AT, q)
     with pytest.raises(ValueError, match="kernel must be nonnegative to be sampled from"):
