@@ -44,6 +44,7 @@ from fourierkernels.foundation.validation import check_choice, check_weights
 WEIGHTINGS = ("frequency", "importance")
 REGRESSION_WEIGHTINGS = ("frequency", "precision", "importance")
 
+_LIGHTEST = 1e-290
 _FEWEST = 2.0 - 1e-9  # samples that a rule needs
 
 
@@ -58,13 +59,19 @@ def fitted_weights(
     Raises
     ------
     ValueError
-        For an unknown `weighting`, or weights that are negative, not finite or all zero.
+        For an unknown `weighting`, or weights that are negative, not finite or all zero; for
+        frequencies so small that one over their sum may be infinite.
     """
     check_choice("weighting", weighting, known)
     if sample_weight is None:
         return np.ones(n)
     weights = check_weights("sample_weight", sample_weight, n)
     if weighting == "frequency":
+        if weights.max() < _LIGHTEST:
+            raise ValueError(
+                f"sample_weight must reach {_LIGHTEST:g} somewhere, got {weights.max():g} at most; "
+                "use weighting='importance' if only the ratios of the weights matter"
+            )
         return weights
     shares = weights / weights.max()
     if weighting == "precision":

@@ -136,3 +136,14 @@ def test_an_unknown_meaning_of_weights_is_refused(estimator: type) -> None:
     known = "frequency, precision" if estimator is NadarayaWatson else "frequency"
     with pytest.raises(ValueError, match=f"weighting must be one of {known}, importance, got 'x'"):
         estimator(weighting="x").fit(x, y)
+
+
+def test_frequencies_whose_sum_has_no_inverse_are_refused() -> None:
+    """The density was infinite everywhere; importances are ratios."""
+    x, _ = data()
+    tiny = np.full(len(x), 1e-320)
+    with pytest.raises(ValueError, match=r"sample_weight must reach 1e-290 somewhere, got 9.9\d+e"):
+        KernelDensity("gaussian", radius=2.0).fit(x, None, tiny)
+    model = KernelDensity("gaussian", radius=2.0, weighting="importance")
+    kernels = np.exp(-2.0 * np.square(AT - x[:, 0])) * 2.0 / np.sqrt(2.0 * np.pi)
+    np.testing.assert_allclose(model.fit(x, None, tiny).density(AT), kernels.mean(axis=1))
