@@ -26,8 +26,9 @@ class TorchMultihead(nn.Module):
     """A layer of this package behind the calls of `torch.nn.MultiheadAttention`.
 
     It is what `from_multihead` of the layers returns. A layer that is assigned to
-    `torch.nn.TransformerEncoderLayer` or `TransformerDecoderLayer` is wrapped automatically; wrap
-    it yourself where other code calls it as torch's.
+    `torch.nn.TransformerEncoderLayer` or `TransformerDecoderLayer` is wrapped automatically, if it
+    has the `batch_first` of what it replaces; wrap it yourself where other code calls it as
+    torch's.
     Arguments, their order and their defaults, the meaning of masks and the returned pair are
     torch's; torch's fused inference, which would bypass the layer, is not used.
 
@@ -182,9 +183,21 @@ class ReplacesMultihead(MultiheadKernelAttention):
 
 
 def _wrap(parent: nn.Module, name: str, child: nn.Module | None) -> nn.Module | None:
-    if isinstance(parent, _PARENTS) and isinstance(child, MultiheadKernelAttention):
-        return TorchMultihead(child)
-    return None  # registered as it is
+    if not isinstance(parent, _PARENTS):
+        return None  # registered as it is
+    if isinstance(child, MultiheadKernelAttention | TorchMultihead):
+        _check_layout(name, child.batch_first, parent._modules.get(name))
+    return TorchMultihead(child) if isinstance(child, MultiheadKernelAttention) else None
+
+
+def _check_layout(name: str, batch_first: bool, replaced: nn.Module | None) -> None:
+    """Refuse a layer that would take the batch for the tokens: torch's default is the opposite."""
+    wanted = getattr(replaced, "batch_first", batch_first)
+    if batch_first != wanted:
+        raise ValueError(
+            f"{name} must have batch_first={wanted}, as the attention that it replaces, "
+            f"got {batch_first}"
+        )
 
 
 register_module_module_registration_hook(_wrap)  # type: ignore[arg-type]  # it may replace

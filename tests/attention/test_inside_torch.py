@@ -184,6 +184,22 @@ def test_copies_of_a_layer_keep_the_wrapper_and_are_not_wrapped_twice() -> None:
     assert isinstance(block.self_attn.layer, FourierAttention)
 
 
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize("name", ["self_attn", "multihead_attn"])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_a_layer_that_takes_the_batch_for_the_tokens_is_refused(
+    batch_first: bool, name: str, wrapped: bool
+) -> None:
+    """The default of torch's blocks is the opposite of ours."""
+    block = nn.TransformerDecoderLayer(E, H, 16, batch_first=batch_first)
+    layer: nn.Module = FourierAttention(E, H, batch_first=not batch_first)
+    layer = TorchMultihead(layer) if wrapped else layer
+    with pytest.raises(ValueError, match=f"{name} must have batch_first={batch_first}, .* got"):
+        setattr(block, name, layer)
+    assert isinstance(getattr(block, name), nn.MultiheadAttention)
+    setattr(block, name, FourierAttention(E, H, batch_first=batch_first))
+
+
 def test_elsewhere_a_layer_stays_what_it_is() -> None:
     layer = FourierAttention(E, H)
     assert nn.Sequential(layer)[0] is layer
