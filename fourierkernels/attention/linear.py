@@ -38,6 +38,7 @@ from fourierkernels.attention.validation import (
     check_power,
     check_some_keys,
     readable,
+    without_autocast,
 )
 from fourierkernels.foundation.validation import check_choice, check_integer
 
@@ -156,9 +157,9 @@ def linear_fourier_attention(
             query.shape[-1], features, power=power, kind=kind, generator=generator
         )
     maps = feature_maps(query, key, factor, frequencies, key_padding_mask, is_causal)
-    numerator, total = feature_sums(
-        *maps, value.to(maps[0].dtype), chunk=check_integer("chunk", chunk) if is_causal else None
-    )
+    block = check_integer("chunk", chunk) if is_causal else None
+    with without_autocast(query.device.type):
+        numerator, total = feature_sums(*maps, value.to(maps[0].dtype), chunk=block)
     sums = weight_sums(maps[0], total)
     empty = without_keys(key_padding_mask, query, key, is_causal)
     output, undefined = ratio(numerator, sums, empty, signed=power % 2 == 1, faint=faint)
@@ -191,7 +192,9 @@ def linear_fourier_state(
     check_some_keys(key)
     offset = key.detach()[..., :1, :]
     keys = map_tokens(key, check_radius(radius, key), frequencies, offset)
-    return FeatureState(keys.mT @ value.to(keys.dtype), keys.sum(dim=-2, keepdim=True), offset)
+    with without_autocast(key.device.type):
+        values = keys.mT @ value.to(keys.dtype)  # (..., 2m, D_v)
+    return FeatureState(values, keys.sum(dim=-2, keepdim=True), offset)
 
 
 def linear_fourier_step(
@@ -246,10 +249,11 @@ def linear_fourier_step(
     factor = check_radius(radius, query)
     offset = key.detach() if state is None else state.offset
     queries, keys = (map_tokens(x, factor, frequencies, offset) for x in (query, key))
-    values, total = keys.mT @ value.to(keys.dtype), keys  # (..., 2m, D_v), (..., 1, 2m)
-    if state is not None:
-        values, total = values + state.values, total + state.total
-    numerator = queries @ values / (queries.shape[-1] // 2)  # (..., 1, D_v)
+    with without_autocast(query.device.type):
+        values, total = keys.mT @ value.to(keys.dtype), keys  # (..., 2m, D_v), (..., 1, 2m)
+        if state is not None:
+            values, total = values + state.values, total + state.total
+        numerator = queries @ values / (queries.shape[-1] // 2)  # (..., 1, D_v)
     empty = torch.zeros((), dtype=torch.bool, device=query.device)
     sums, signed = weight_sums(queries, total), power % 2 == 1
     output, undefined = ratio(numerator, sums, empty, signed=signed, faint=faint)

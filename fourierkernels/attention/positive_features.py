@@ -27,6 +27,7 @@ from fourierkernels.attention.validation import (
     check_eps,
     check_inputs,
     check_some_keys,
+    without_autocast,
 )
 from fourierkernels.foundation.validation import check_choice, check_integer
 
@@ -154,12 +155,9 @@ def performer_attention(
     kept = None if key_padding_mask is None else ~over_heads(key_padding_mask, key)[..., None]
     query_map = query_features(query, frequencies, eps)  # (..., N, m)
     key_map = key_features(key, frequencies, eps, kept=kept, is_causal=is_causal)  # (..., M, m)
-    products, total = feature_products(
-        query_map,
-        key_map,
-        value.to(key_map.dtype),
-        chunk=check_integer("chunk", chunk) if is_causal else None,
-    )
+    block = check_integer("chunk", chunk) if is_causal else None
+    with without_autocast(query.device.type):
+        products, total = feature_products(query_map, key_map, value.to(key_map.dtype), chunk=block)
     empty = without_keys(key_padding_mask, query, key, is_causal)
     sums = (query_map * total).sum(dim=-1, keepdim=True)  # (..., N, 1)
     return torch.where(empty, 0.0, products / sums.masked_fill(empty, 1.0)).to(query.dtype)
@@ -204,7 +202,9 @@ def performer_state(
     _, key, value = check_inputs(key, key, value)
     check_some_keys(key)
     keys = key_features(key, frequencies, eps, is_causal=True)
-    return PositiveState(keys.mT @ value.to(keys.dtype), keys.sum(dim=-2, keepdim=True))
+    with without_autocast(key.device.type):
+        values = keys.mT @ value.to(keys.dtype)  # (..., m, D_v)
+    return PositiveState(values, keys.sum(dim=-2, keepdim=True))
 
 
 def performer_step(
@@ -224,7 +224,9 @@ def performer_step(
     if state is not None:
         new = PositiveState(new.values + state.values, new.total + state.total)
     features = query_features(query, frequencies, eps)
-    output = features @ new.values / (features * new.total).sum(dim=-1, keepdim=True)
+    with without_autocast(query.device.type):
+        numerator = features @ new.values  # (..., 1, D_v)
+    output = numerator / (features * new.total).sum(dim=-1, keepdim=True)
     return output.to(query.dtype), new
 
 

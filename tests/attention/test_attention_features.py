@@ -24,6 +24,7 @@ from fourierkernels.attention import (
 )
 from fourierkernels.attention.feature_sums import WeightSums, feature_sums, ratio, weight_sums
 from fourierkernels.attention.features import KINDS, feature_map, uniform_sum_quantile
+from fourierkernels.attention.linear import linear_fourier_state
 from fourierkernels.mixing import create_mixer
 
 FAST = TOLERANCE["float64"]["fast"]
@@ -404,6 +405,26 @@ def test_half_precision_is_computed_in_single() -> None:
     wide = linear_fourier_attention(*(x.float() for x in tensors), RADIUS, **options)
     assert output.dtype is torch.bfloat16
     assert torch.equal(output, wide.bfloat16())
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_lower_the_precision_of_sums(dtype: torch.dtype, is_causal: bool) -> None:
+    """In half precision, a sum of 300 values of 1,000 is infinite."""
+    query, key, value = inputs(n=300, m=300, dtype=torch.float32)
+    tensors, frequencies = (query, key, 1e3 + value), fourier_features(D, 32, generator=generator())
+    options = {"frequencies": frequencies}
+    expected = linear_fourier_attention(*tensors, RADIUS, is_causal=is_causal, **options)
+    state = linear_fourier_state(*tensors[1:], RADIUS, **options)
+    last = tuple(x[..., -1:, :] for x in tensors)
+    step = linear_fourier_step(*last, RADIUS, state, **options)
+    with torch.autocast("cpu", dtype=dtype):
+        found = linear_fourier_attention(*tensors, RADIUS, is_causal=is_causal, **options)
+        found_state = linear_fourier_state(*tensors[1:], RADIUS, **options)
+        found_step = linear_fourier_step(*last, RADIUS, state, **options)
+    assert torch.equal(found, expected)
+    assert all(map(torch.equal, found_state, state))
+    assert torch.equal(found_step[0], step[0])
 
 
 # --- outside the regime ----------------------------------------------------------------------

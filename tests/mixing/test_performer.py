@@ -12,6 +12,8 @@ from fourierkernels.attention.positive_features import (
     gaussian_features,
     key_features,
     performer_attention,
+    performer_state,
+    performer_step,
 )
 from fourierkernels.mixing import MIXERS, PerformerMixer, Size, SoftmaxMixer, create_mixer
 
@@ -68,6 +70,25 @@ def test_error_falls_as_the_root_of_the_features(kind: str) -> None:
     x, y = (logs - logs.mean(dim=0)).unbind(dim=1)
     assert float(x @ y / (x @ x)) == pytest.approx(-0.5, abs=0.1)
     assert errors[-1] < 0.05
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_lower_the_precision_of_sums(dtype: torch.dtype, is_causal: bool) -> None:
+    """In half precision, a sum of 300 values of 1,000 is infinite."""
+    query, key, value = (doubles(1, 300, 8, seed=seed).float() for seed in range(3))
+    tensors, frequencies = (query, key, 1e3 + value), draws(8, 32)
+    last = tuple(x[:, -1:] for x in tensors)
+    expected = performer_attention(*tensors, frequencies=frequencies, is_causal=is_causal)
+    state = performer_state(*tensors[1:], frequencies=frequencies)
+    step = performer_step(*last, state, frequencies=frequencies)
+    with torch.autocast("cpu", dtype=dtype):
+        found = performer_attention(*tensors, frequencies=frequencies, is_causal=is_causal)
+        found_state = performer_state(*tensors[1:], frequencies=frequencies)
+        found_step = performer_step(*last, state, frequencies=frequencies)
+    assert torch.equal(found, expected)
+    assert all(map(torch.equal, found_state, state))
+    assert torch.equal(found_step[0], step[0])
 
 
 def test_with_many_features_it_is_softmax_attention() -> None:
