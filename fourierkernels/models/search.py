@@ -160,11 +160,16 @@ def _divided(name: str, length_penalty: float) -> _Divisor:
 
 def _first(model: TranslationModel, batch: int, beam: int, device: torch.device) -> _Beam:
     alive = torch.full((batch, beam, 1), model.config.start_id, device=device)
-    dtype = model.embedding.weight.dtype
+    dtype = _wide(model.embedding.weight.dtype)
     nothing = torch.full((batch, beam), -torch.inf, dtype=dtype, device=device)
     log_p = nothing.clone()
     log_p[:, 0] = 0.0  # all beams begin alike: one of them counts
     return _Beam(alive, log_p, alive, nothing)
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype of sums of log p: bfloat16 has steps of 1/8 beyond 16."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 def _extend(
@@ -177,7 +182,8 @@ def _extend(
     batch, beam, _ = best.alive.shape
     logits, state = model.step(best.alive[..., -1].reshape(-1, 1), state)  # (B K, V)
     vocabulary = logits.shape[-1]
-    log_p = log_softmax(logits, dim=-1).index_fill(-1, _never(model, logits.device), -torch.inf)
+    log_p = log_softmax(logits, dim=-1, dtype=_wide(logits.dtype))
+    log_p = log_p.index_fill(-1, _never(model, logits.device), -torch.inf)
     total = best.log_p[..., None] + log_p.view(batch, beam, vocabulary)  # (B, K, V)
     several = min(2 * beam, beam * vocabulary) if beam > 1 else 1
     log_p, place = total.flatten(1).topk(several, dim=-1)  # (B, 2K)

@@ -257,3 +257,18 @@ def test_reordering_beams_is_selecting_their_rows(mask: str) -> None:
     expected, _ = model.step(words, state.select(rows))
     found, _ = model.step(words, state.reorder(rows))
     assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_scores_of_half_precision_are_sums_of_single_precision(dtype: torch.dtype) -> None:
+    model = sharp(length=40).to(dtype)
+    source = batch()[1:2]
+    found = models.beam_search(model, source, beam=3, length_penalty=0.0, longest=40)
+    assert found.scores.dtype is torch.float32
+    for sentence, score in zip(found.tokens[0], found.scores[0], strict=True):
+        state, total = model.start(source.expand(3, -1)), 0.0
+        n = int((sentence != model.config.padding_id).sum())
+        for last, word in itertools.pairwise(sentence[:n]):
+            logits, state = model.step(last.expand(3, 1), state)
+            total += logits[0].double().log_softmax(dim=-1)[word].item()
+        assert score.item() == pytest.approx(total, rel=5e-3)
