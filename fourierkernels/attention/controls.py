@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from fourierkernels.attention.fourier import additive_bias, estimate, torch_dropout
+from fourierkernels.attention.fourier import (
+    NEAR,
+    additive_bias,
+    estimate,
+    mask_with_batch,
+    torch_dropout,
+    with_batch,
+)
 from fourierkernels.attention.validation import (
     WORKING_DTYPE,
     check_dropout,
@@ -20,6 +27,7 @@ from fourierkernels.attention.validation import (
     check_mask,
 )
 from fourierkernels.foundation.validation import check_number
+from fourierkernels.ops.arguments import first_seen
 from fourierkernels.ops.reference import gaussian_scores, softmax_scores
 
 
@@ -168,8 +176,8 @@ def fused_gaussian_attention(
     """Nadaraya-Watson regression with w_ij = exp(-|q_i - k_j|²/(2σ²)), by torch's fused softmax.
 
     In the row of a query |q|² cancels, which leaves the dot product (q, 1)·(k, -|k|²/2) over σ².
-    :func:`gaussian_attention` is its reference. Half precision is computed in float32, because
-    |k|² cancels against q·k.
+    :func:`gaussian_attention` is its reference. Because |k|² cancels against q·k, half precision is
+    computed in float32, and the first key seen is subtracted from all if it is far from 0.
 
     Parameters
     ----------
@@ -190,6 +198,7 @@ def fused_gaussian_attention(
     mask = check_mask(attn_mask, is_causal=is_causal, query=query, key=key)
     working = WORKING_DTYPE[query.dtype]
     q, k, v = query.to(working), key.to(working), value.to(working)
+    q, k = _near_zero(q, k, sigma, mask)
     half = -k.square().sum(dim=-1, keepdim=True) / 2  # (..., M, 1)
     if mask is not None and mask.is_floating_point():
         mask = mask.to(working)
@@ -204,6 +213,19 @@ def fused_gaussian_attention(
             scale=1.0,
         )
     return output.to(query.dtype)
+
+
+def _near_zero(
+    query: Tensor, key: Tensor, sigma: float | Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return q - c and k - c: c is the first key seen if that is far, else 0."""
+    if not key.shape[-2]:
+        return query, key
+    seen = None if mask is None else mask_with_batch(mask, query)
+    first = first_seen(with_batch(key.detach()), seen).reshape(*key.shape[:-2], 1, key.shape[-1])
+    far = (first.abs() > NEAR * sigma).any(dim=-1, keepdim=True)
+    offset = torch.where(far & torch.isfinite(first), first, 0.0)
+    return query - offset, key - offset
 
 
 def weighted_gaussian_attention(

@@ -28,7 +28,7 @@ from fourierkernels.ops.nadaraya_watson import Drop, additive, nadaraya_watson
 from fourierkernels.ops.reference import ScoreFunction, fourier_scores
 from fourierkernels.ops.transforms import attend_anywhere
 
-_NEAR = 8.0  # of R k: rows are mapped as they are if the first key is within it
+NEAR = 8.0  # of R k, or k/σ: rows are taken as they are if the first key is within it
 
 
 @overload
@@ -199,12 +199,12 @@ def _fused(inputs: Inputs, options: Options, matrix: Tensor | None) -> tuple[Ten
     width = value.shape[-1]
     if options.return_weights and width == 0:  # the operator has no weights without sums
         value = torch.nn.functional.pad(value, (0, 1))
-    query4, key4, value4 = (_with_batch(tensor.to(working)) for tensor in (query, key, value))
+    query4, key4, value4 = (with_batch(tensor.to(working)) for tensor in (query, key, value))
     heads = query.shape[-3] if query.ndim > 2 else 1
     if radius.ndim > 1:
         radius = radius[:, 0, 0, :]  # (H or 1, D or 1)
     radius = radius.expand(heads, query.shape[-1])  # (H, D)
-    mask = None if mask is None else _mask_with_batch(mask, query)
+    mask = None if mask is None else mask_with_batch(mask, query)
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(working)
     if matrix is not None:
@@ -228,7 +228,7 @@ def _mapped(
     if key.shape[2]:
         first = first_seen(key.detach(), mask)
         largest = matrix.detach().abs().amax(dim=-2).view(-1, 1, key.shape[3])  # (H or 1, 1, D)
-        far = (largest * first.abs() > _NEAR).any(dim=-1, keepdim=True)
+        far = (largest * first.abs() > NEAR).any(dim=-1, keepdim=True)
         offset = torch.where(far & torch.isfinite(first), first, 0.0)
         query, key = query - offset, key - offset
     return map_rows(query, matrix), map_rows(key, matrix)
@@ -250,13 +250,14 @@ def _by_reference(inputs: Inputs, options: Options, matrix: Tensor | None) -> tu
 IMPLEMENTATIONS = {"fused": _fused, "reference": _by_reference}
 
 
-def _with_batch(tensor: Tensor) -> Tensor:
+def with_batch(tensor: Tensor) -> Tensor:
+    """Return queries, keys or values in four dimensions, ``(B, H, N, D)``."""
     if tensor.ndim < 4:
         return tensor[(None,) * (4 - tensor.ndim)]
-    return tensor.flatten(0, -4)  # (B, H, N, D)
+    return tensor.flatten(0, -4)
 
 
-def _mask_with_batch(mask: Tensor, query: Tensor) -> Tensor:
+def mask_with_batch(mask: Tensor, query: Tensor) -> Tensor:
     """Return the mask in four dimensions; what it shares is expanded only beyond one batch."""
     mask = mask[(None,) * (max(4, query.ndim) - mask.ndim)]
     if query.ndim > 4:

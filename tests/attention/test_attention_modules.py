@@ -375,6 +375,28 @@ def test_fused_gaussian_attention_is_its_reference(causal: bool) -> None:
         assert relative_error(found, right) < TOLERANCE["float64"]["gradient"]
 
 
+@pytest.mark.parametrize("mask", ["none", "causal", "first"])
+def test_far_keys_cost_fused_gaussian_attention_no_digits(mask: str) -> None:
+    """Only differences count; of far keys, |k|² has no digits left for them."""
+    query, key, value = (draw(2, 3, n, 4, seed=n).detach().float() for n in (5, 7, 7))
+    key[:, :, 0] = -500.0 if mask == "first" else key[:, :, 0]
+    inputs = [(x + 1e3 * (x is not value)).requires_grad_() for x in (query, key, value)]
+    wide = [x.detach().double().requires_grad_() for x in inputs]
+    options: dict[str, Any] = {"sigma": 0.8, "is_causal": mask == "causal"}
+    if mask == "first":
+        options["attn_mask"] = torch.ones(5, 7, dtype=torch.bool)
+        options["attn_mask"][:, 0] = False
+    fused, exact = (
+        fused_gaussian_attention(*inputs, **options),
+        gaussian_attention(*wide, **options),
+    )
+    assert relative_error(fused, exact) < 1e-6
+    gradients = torch.autograd.grad(fused.square().sum(), inputs)
+    expected = torch.autograd.grad(exact.square().sum(), wide)
+    for found, right in zip(gradients, expected, strict=True):
+        assert relative_error(found, right) < 1e-5
+
+
 def test_fused_gaussian_attention_of_no_key_is_zero() -> None:
     query = draw(1, 1, 2, 3, seed=0)
     nothing = torch.zeros(2, 2, dtype=torch.bool)
