@@ -30,7 +30,8 @@ class PerformerMixer(FeatureMixer):
         How the draws depend on each other.
     redraw : int
         Forward passes in training after which new features are drawn, by torch's global
-        generator; 0 keeps the first. The published code draws at every pass.
+        generator; 0 keeps the first. The published code draws at every pass. A pass that is
+        recomputed for its gradient (`torch.utils.checkpoint`) is refused unless it is 0.
     eps : float
         Added to each feature.
     **options
@@ -92,6 +93,11 @@ class PerformerMixer(FeatureMixer):
         """Return the frequencies of a pass, new ones where it is time for them."""
         if not self.redraw or not self.training:
             return self.frequencies
+        if torch._C._current_graph_task_id() != -1:  # inside of a backward pass
+            raise RuntimeError(
+                "redraw must be 0 where activations are computed again in the backward pass "
+                f"(checkpointing), which would see other features, got {self.redraw}"
+            )
         if int(self.passes) and int(self.passes) % self.redraw == 0:
             drawn = gaussian_features(self.head_dim, len(self.frequencies), kind=self.kind)
             self.frequencies.copy_(drawn)

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from tiny_models import doubles
+from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from fourierkernels.attention.positive_features import (
@@ -224,3 +225,29 @@ def test_frequencies_of_another_width_are_refused() -> None:
     x = torch.zeros(1, 3, 4)
     with pytest.raises(ValueError, match=r"frequencies must have shape \(features, 4\), got"):
         performer_attention(x, x, x, frequencies=torch.zeros(8, 3))
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.parametrize("redraw", [1, 2, 3])
+def test_passes_that_are_computed_again_would_see_other_features(
+    redraw: int, reentrant: bool
+) -> None:
+    torch.manual_seed(0)
+    x = doubles(1, 5, E).requires_grad_()
+    mixer = PerformerMixer(E, heads=H, features=16, redraw=redraw).double()
+    output = checkpoint(mixer, x, use_reentrant=reentrant).sin().sum()
+    with pytest.raises(RuntimeError, match=f"redraw must be 0 .* got {redraw}"):
+        output.backward()
+    assert int(mixer.passes) == 1
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_gradient_is_the_same_if_its_pass_is_computed_again(reentrant: bool) -> None:
+    torch.manual_seed(0)
+    mixer, x = PerformerMixer(E, heads=H, features=16).double(), doubles(1, 5, E).requires_grad_()
+    gradients = []
+    for output in (mixer(x), checkpoint(mixer, x, use_reentrant=reentrant)):
+        mixer.zero_grad()
+        output.sin().sum().backward()
+        gradients.append(mixer.query_projection.weight.grad)
+    torch.testing.assert_close(*gradients)
