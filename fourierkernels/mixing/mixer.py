@@ -234,17 +234,19 @@ class FixedMixer(TokenMixer):
     def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Mix one more token ``(B, 1, E)``: the state is the values so far, O(m E) per step."""
         self.check_step(x)
-        new = self.values(widen(x))
-        values = new if state is None else torch.cat([state[0], new], dim=-2)
-        m = values.shape[-2] - 1
-        self.check_length(m + 1)
-        mixed = self.row(m, values) @ values  # (B, 1, D)
-        return self.combine(mixed.unsqueeze(-2)).to(x.dtype), (values,)
+        with torch.autocast(x.device.type, enabled=False):
+            new = self.values(widen(x))
+            values = new if state is None else torch.cat([state[0], new], dim=-2)
+            m = values.shape[-2] - 1
+            self.check_length(m + 1)
+            mixed = self.row(m, values) @ values  # (B, 1, D)
+            return self.combine(mixed.unsqueeze(-2)).to(x.dtype), (values,)
 
     def prefill(self, x: Tensor) -> tuple[Tensor, State]:
         """Mix the first tokens at once; the state is their values."""
         self.check_causal("prefill")
-        return self(x), (self.values(widen(x)),)
+        with torch.autocast(x.device.type, enabled=False):
+            return self(x), (self.values(widen(x)),)
 
     def _without_padding(self, x: Tensor, padding: Tensor | None) -> Tensor:
         if padding is None:

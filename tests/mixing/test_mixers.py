@@ -445,3 +445,22 @@ def test_matrices_of_a_model_come_by_name_in_order() -> None:
 def test_bad_input_is_refused(call: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", [name for name in DECODERS if name in FIXED or name == "none"])
+def test_steps_of_fixed_mixers_are_exact_under_autocast_as_their_passes_are(name: str) -> None:
+    torch.manual_seed(0)
+    mixer, x = create_mixer(name, dim=E, length=N, causal=True), torch.randn(2, 9, E)
+    expected, state = mixer(x), None
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        passed = mixer(x)
+        first, after = mixer.prefill(x[:, :5])
+        read, stepped = [first], []
+        for t in range(9):
+            y, state = mixer.step(x[:, t : t + 1], state)
+            stepped.append(y)
+            if t >= 5:
+                y, after = mixer.step(x[:, t : t + 1], after)
+                read.append(y)
+    for found in (passed, torch.cat(stepped, dim=1), torch.cat(read, dim=1)):
+        torch.testing.assert_close(found, expected)
