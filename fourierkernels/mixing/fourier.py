@@ -141,18 +141,21 @@ class DFTMixer(FixedMixer):
 
 
 def keep_table(matrix: Tensor | None) -> Tensor | None:
-    """Return a complex matrix as a real buffer in float32, ``(n, n, 2)``.
+    """Return a complex matrix as a buffer of the bits of its float32 numbers, ``(n, n, 2)``.
 
-    A complex buffer would lose its imaginary part when its module is moved to another dtype.
+    A module that is moved to another dtype leaves integers as they are; a complex buffer would lose
+    its imaginary part, and a real one the digits that half precision has not.
     """
-    return None if matrix is None else torch.view_as_real(matrix.to(torch.complex64))
+    if matrix is None:
+        return None
+    return torch.view_as_real(matrix.to(torch.complex64)).contiguous().view(torch.int32)
 
 
 def use_table(table: Tensor | None, like: Tensor) -> Tensor | None:
-    """Return the complex matrix that was kept, if it still has the precision of `like`."""
-    if table is None or table.dtype is not torch.float32 or like.dtype is not torch.complex64:
+    """Return the complex matrix that was kept, if it has the precision of `like`."""
+    if table is None or like.dtype is not torch.complex64:
         return None
-    return torch.view_as_complex(table)
+    return torch.view_as_complex(table.view(torch.float32))
 
 
 def _by_matrix(method: str, x: Tensor) -> bool:

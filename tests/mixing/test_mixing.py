@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tiny_models import doubles
 from tolerances import TOLERANCE
 
-from fourierkernels.mixing import DFTMixer, causal_dft, fourier_mixing
+from fourierkernels.mixing import CausalDFTMixer, DFTMixer, causal_dft, fourier_mixing
 from fourierkernels.mixing.causal import CAUSAL_METHODS, causal_dft_matrix
 
 
@@ -139,3 +139,15 @@ def test_real_parts_of_both_transforms_leave_out_the_sines() -> None:
     assert not torch.allclose(DFTMixer(5)(x), mixer(x))
     with pytest.raises(ValueError, match="real_part must be one of last, each, got 'first'"):
         DFTMixer(5, real_part="first")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_kept_matrix_is_the_same_after_its_mixer_was_in_another_precision(
+    causal: bool, dtype: torch.dtype
+) -> None:
+    kind = CausalDFTMixer if causal else DFTMixer
+    mixer, x = kind(6, length=9, method="matrix"), doubles(2, 9, 6).float()
+    expected = mixer(x)
+    assert mixer._table is not None
+    assert torch.equal(mixer.to(dtype).float()(x), expected)
