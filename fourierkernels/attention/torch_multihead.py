@@ -13,6 +13,7 @@ from torch.nn.modules.module import register_module_module_registration_hook
 
 from fourierkernels.attention.layer import MultiheadKernelAttention
 from fourierkernels.attention.multihead import weights_of
+from fourierkernels.attention.validation import check_dropout
 
 _PARENTS = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
@@ -58,8 +59,16 @@ class TorchMultihead(nn.Module):
             )
         self.layer = layer
         self.embed_dim, self.num_heads = layer.embed_dim, layer.num_heads
-        self.head_dim, self.dropout = layer.head_dim, layer.dropout
-        self.batch_first = layer.batch_first
+        self.head_dim, self.batch_first = layer.head_dim, layer.batch_first
+
+    @property
+    def dropout(self) -> float:
+        """Probability of dropping a weight in training: that of the layer, which it sets."""
+        return self.layer.dropout
+
+    @dropout.setter
+    def dropout(self, dropout: float) -> None:
+        self.layer.dropout = check_dropout("dropout", dropout)
 
     @property
     def in_proj_weight(self) -> Tensor:

@@ -200,6 +200,15 @@ def test_a_layer_that_takes_the_batch_for_the_tokens_is_refused(
     setattr(block, name, FourierAttention(E, H, batch_first=batch_first))
 
 
+def test_dropout_that_is_set_as_torchs_is_that_of_the_layer() -> None:
+    attention, (x, _) = encoder_layer().self_attn.train(), batches()
+    attention.dropout = 0.9
+    assert attention.layer.dropout == attention.dropout == 0.9
+    assert not torch.equal(attention(x, x, x)[0], attention(x, x, x)[0])
+    with pytest.raises(ValueError, match=r"dropout must be .* below 1, got 1.5"):
+        attention.dropout = 1.5
+
+
 def test_elsewhere_a_layer_stays_what_it_is() -> None:
     layer = FourierAttention(E, H)
     assert nn.Sequential(layer)[0] is layer
