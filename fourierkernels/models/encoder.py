@@ -52,7 +52,8 @@ class EncoderConfig(Presets):
     attention_layers : int
         Number of last layers that have softmax attention instead of the mixer.
     padding_id : int or None
-        Token whose vector is zero and never trained.
+        Token whose vector starts at zero. As an input it is never trained; where words are scored
+        with the vectors (`tied_output`), it is trained as a score, as in Hugging Face's models.
     dropout, attention_dropout, mixing_dropout, feed_forward_dropout, output_dropout : float or None
         Probabilities of dropping a number of the embeddings and of what a feed-forward returns, a
         weight of attention, a number of what is mixed, one inside the feed-forward, and one of the
