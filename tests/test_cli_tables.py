@@ -287,3 +287,40 @@ def test_wrong_periods_are_refused_in_one_line(
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert not Path("d.png").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["density", "prices.csv", "--column", "low"],
+        ["density", "prices.csv", "--column", "close", "--by", "high"],
+        ["regress", "prices.csv", "-x", "low", "-y", "close"],
+        ["regress", "prices.csv", "-x", "close", "-x", "high", "-y", "low"],
+        ["grid", "prices.csv", "-x", "density"],
+    ],
+)
+def test_a_column_named_as_one_of_the_curves_is_never_replaced_in_them(
+    arguments: list[str], command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a table of prices, whose "low" would become the lower confidence limit."""
+    monkeypatch.chdir(tmp_path)
+    low = np.random.default_rng(0).normal(10, 2, 40)
+    frame = pd.DataFrame({"low": low, "close": low + 0.5, "density": low})
+    frame["high"] = (low + 1).round(0) if "--by" not in arguments else ["a", "b"] * 20
+    frame.to_csv("prices.csv", index=False)
+    done = command(*arguments, "--radius", "1")
+    assert done.returncode == 0, done.stderr
+    done = command(*arguments, "--radius", "1", "--output", "o.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "columns of curves must have different names, got" in done.stderr
+    assert not Path("o.csv").exists()
+
+
+def test_a_regression_on_a_grid_is_not_on_its_own_response(
+    command: Run, table: pd.DataFrame
+) -> None:
+    for x in (["bmi"], ["score", "score"]):
+        columns = [part for name in x for part in ("-x", name)]
+        done = command("grid", "table.csv", *columns, "-y", "bmi")
+        assert done.returncode == 2
+        assert "x and y must be different columns, each once" in done.stderr

@@ -125,9 +125,10 @@ def show(
     found: Description, plot: Path | None, picture: "Figure | None", output: Path | None
 ) -> None:
     """Print the table; write the curves and the picture, which is drawn already."""
+    curves = [] if output is None else found.curves()
     standard_output().print(found.table())
     if output is not None:
-        write_table(output, found.curves())
+        write_table(output, curves)
     if plot is not None and picture is not None:
         write_picture(plot, picture)
 

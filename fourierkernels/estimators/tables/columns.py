@@ -36,6 +36,32 @@ def check_columns(known: Sequence[str], wanted: Sequence[str]) -> None:
         )
 
 
+def check_distinct(names: Sequence[str]) -> None:
+    """Refuse names of written columns of which one would replace another.
+
+    Raises
+    ------
+    ValueError
+    """
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"columns of curves must have different names, got {twice[0]!r} twice among "
+            f"{', '.join(names)}: rename that of the table"
+        )
+
+
+def check_variables(x: Sequence[str], y: str | None) -> None:
+    """Refuse a column that is named twice among those of a design and its response.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not x or len({*x, y}) <= len(x):
+        raise ValueError(f"x and y must be different columns, each once, got {list(x)} and {y!r}")
+
+
 class Group(NamedTuple):
     """Rows of a table that share a value of the grouping column.
 

@@ -167,15 +167,15 @@ class DensityDescription(Description[DensityGroup]):
             curves, self.grid, xlabel=self.column, level=self.level, period=around
         )
 
-    def _columns(self, group: DensityGroup) -> dict[str, list[Any]]:
+    def _columns(self, group: DensityGroup) -> list[tuple[str, list[Any]]]:
         low, high = _limits(group.model, _named(self.grid, self.column), self.level)
-        return {
-            self.column: self.grid.tolist(),
-            "density": self.density(group).tolist(),
-            "low": low,
-            "high": high,
-            "in_region": _inside(self.grid, group),
-        }
+        return [
+            (self.column, self.grid.tolist()),
+            ("density", self.density(group).tolist()),
+            ("low", low),
+            ("high", high),
+            ("in_region", _inside(self.grid, group)),
+        ]
 
 
 def describe_density(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from fourierkernels.estimators.base import KernelEstimator
-from fourierkernels.estimators.tables.columns import Group, groups_of
+from fourierkernels.estimators.tables.columns import Group, check_distinct, groups_of
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_period, check_weights
 from fourierkernels.kernels import Kernel
@@ -88,17 +88,27 @@ class Description(ABC, Generic[G]):
         return [group.row() for group in self.groups]
 
     def curves(self) -> list[dict[str, Any]]:
-        """Return the curves as rows: group, place, estimate, limits, and what the kind adds."""
+        """Return the curves as rows: group, place, estimate, limits, and what the kind adds.
+
+        Raises
+        ------
+        ValueError
+            If a column of the table has the name of one of these.
+        """
         rows = []
+        first = [] if self.by is None else [self.by]
         for group in self.groups:
-            first = {} if self.by is None else {self.by: group.name}
-            columns = self._columns(group)
-            cells = zip(*columns.values(), strict=True)
-            rows += [first | dict(zip(columns, each, strict=True)) for each in cells]
+            names, columns = zip(*self._columns(group), strict=True)
+            check_distinct([*first, *names])
+            group_name = [group.name] * len(first)
+            cells = zip(*columns, strict=True)
+            rows += [
+                dict(zip([*first, *names], [*group_name, *each], strict=True)) for each in cells
+            ]
         return rows
 
     @abstractmethod
-    def _columns(self, group: G) -> dict[str, list[Any]]:
+    def _columns(self, group: G) -> list[tuple[str, list[Any]]]:
         """Return the curve of a group, column by column."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.gridded import Gridded
 from fourierkernels.estimators.regression import NadarayaWatson
-from fourierkernels.estimators.tables.columns import groups_of
+from fourierkernels.estimators.tables.columns import check_distinct, check_variables, groups_of
 from fourierkernels.estimators.tables.description import Periods, periods_of, radius_of
 from fourierkernels.kernels import Kernel
 
@@ -58,8 +58,15 @@ class GridDescription:
         return grid_table(self.row(), f"{title}, on a grid")
 
     def curves(self) -> list[dict[str, Any]]:
-        """Return one row per place: its coordinates, and the estimate."""
+        """Return one row per place: its coordinates, and the estimate.
+
+        Raises
+        ------
+        ValueError
+            If a column of the table has the name of the estimate.
+        """
         names = [*self.grid.columns, self.grid.label]
+        check_distinct(names)
         axes = np.meshgrid(*self.grid.axes, indexing="ij", copy=False)
         columns = [axis.ravel().tolist() for axis in (*axes, self.grid.values)]
         return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
@@ -115,6 +122,7 @@ def describe_grid(
     """
     import pandas as pd
 
+    check_variables(x, y)
     (group,) = groups_of(frame, [*x, *([] if y is None else [y])], None, missing=missing)
     design = pd.DataFrame(group.values[:, : len(x)], columns=list(x))
     around = periods_of(list(x), period)

@@ -15,7 +15,7 @@ from fourierkernels.estimators.inference.limits import check_level
 from fourierkernels.estimators.local_polynomial import LocalPolynomial
 from fourierkernels.estimators.mixed.regression import MixedRegression
 from fourierkernels.estimators.regression import NadarayaWatson
-from fourierkernels.estimators.tables.columns import Group
+from fourierkernels.estimators.tables.columns import Group, check_variables
 from fourierkernels.estimators.tables.description import (
     DescribedGroup,
     Description,
@@ -174,11 +174,11 @@ class RegressionDescription(Description[RegressionGroup]):
             period=circle_of(self.groups[0].model),
         )
 
-    def _columns(self, group: RegressionGroup) -> dict[str, list[Any]]:
+    def _columns(self, group: RegressionGroup) -> list[tuple[str, list[Any]]]:
         limits = group.limits
         columns = [*group.at.T, limits.centre, limits.low, limits.high, *group.slope.T]
         names = [*self.x, "estimate", "low", "high", *(f"slope_{name}" for name in self.x)]
-        return dict(zip(names, (column.tolist() for column in columns), strict=True))
+        return list(zip(names, (column.tolist() for column in columns), strict=True))
 
 
 def describe_regression(
@@ -258,7 +258,7 @@ def describe_regression(
     """
     share, size = check_level(level), check_integer("points", points, least=2)
     names = (x,) if isinstance(x, str) else tuple(x)
-    _check_names(names, y)
+    check_variables(names, y)
     if band and rng is None:
         raise ValueError("rng must be given for a band, got None")
     chosen = radius_of(_RULE if radius is None else radius)
@@ -368,8 +368,3 @@ def _described(
         limits,
         fitted.derivative(there),
     )
-
-
-def _check_names(x: Sequence[str], y: str) -> None:
-    if not x or len({*x, y}) <= len(x):
-        raise ValueError(f"x and y must be different columns, each once, got {list(x)} and {y!r}")
