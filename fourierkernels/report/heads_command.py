@@ -83,8 +83,9 @@ def choose_splits(request: HeadsRequest) -> Mapping[str, Inputs]:
     Raises
     ------
     ValueError
-        As for :func:`choose_inputs`.
+        As for :func:`choose_inputs`, and for options of texts where none are read.
     """
+    _check_texts(request)
     table = request.table
     if table is not None and not request.inputs.named:
         places = {split: request.files.own_ids(split) for split in table.splits}
@@ -96,6 +97,15 @@ def choose_splits(request: HeadsRequest) -> Mapping[str, Inputs]:
         if splits:
             return splits
     return {"": choose_inputs(request)}
+
+
+def _check_texts(request: HeadsRequest) -> None:
+    """Refuse options of texts where none are read."""
+    given, tokens = request.inputs, request.options.read.tokens
+    if given.target is not None and given.text is None and given.ids is None:
+        raise ValueError(f"target must be given with --text or --ids, got {given.target} alone")
+    if given.text is None and tokens not in ("auto", "ids"):
+        raise ValueError(f"tokens must be auto or ids without --text, got {tokens!r}")
 
 
 def announce(request: HeadsRequest, splits: Collection[str]) -> None:

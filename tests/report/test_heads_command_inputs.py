@@ -259,6 +259,8 @@ CROSS = "--text {source} --target {target} --part cross"
             "pairs must have at most 32 tokens on each side, got 40 in pair 1",
         ),
         ("bert", "--images {images}", "texts must be strings, got"),
+        ("vit", "--images {images} --target {target}", "target must be given with --text or"),
+        ("bert", "--ids {source} --tokens words", "tokens must be auto or ids without --text, got"),
         ("vit", "--text {source}", "images must be paths of files, got"),
         ("vit", "--images {source}", "image folder must exist"),
         ("vit", "--images {images} --text {source}", "got text and images"),
@@ -307,7 +309,8 @@ def test_bad_input_is_one_line_and_nothing_is_written(
         "long": tmp_path / "long.txt",
     }
     filled = [argument.format(**places) for argument in arguments.split()]
-    tokens = [] if "--images" in arguments else ["--tokens", "ids"]
+    given = "--images" in arguments or "--tokens" in arguments
+    tokens = [] if given else ["--tokens", "ids"]
     status, _, err = run(tiny(kind), *filled, *tokens, "--output", tmp_path / "out")
     assert status == 2
     assert err.startswith("error: ")
