@@ -90,8 +90,8 @@ def _column(summary: HeadSummary, spread: str, deepest: int, places: int) -> lis
         *(both(mean, std) for mean, std in pairs),
         *[""] * (deepest - len(summary.mean)),
         f"{shown(summary.layer_average)} ± {shown(summary.layer_average_std(spread))}",
-        f"{shown(low)} to {shown(high)}",
-        shown(summary.std_layers),
+        "" if math.isnan(low) else f"{shown(low)} to {shown(high)}",
+        "" if math.isnan(summary.std_layers) else shown(summary.std_layers),
     ]
 
 
@@ -112,7 +112,7 @@ def difference_table(difference: HeadDifference) -> Table:
             table.add_row(label, "one head", "")
             continue
         mean, low, high = (f"{value:+.{places}f}" for value in ends)
-        table.add_row(label, mean, f"{low} to {high}")
+        table.add_row(label, mean, "" if math.isnan(ends[1]) else f"{low} to {high}")
     return table
 
 

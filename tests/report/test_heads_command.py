@@ -190,7 +190,9 @@ def test_single_text_writes_null_where_no_spread_exists(tmp_path: Path) -> None:
     assert written["networks"]["trained"][METRIC]["std_texts"] == [None, None]
     with (tmp_path / "table.txt").open("w") as file:
         Console(file=file).print(terminal.heads_table(summaries))
-    assert "0.000 ± nan" in (tmp_path / "table.txt").read_text()
+    printed = (tmp_path / "table.txt").read_text()
+    assert "0.000 ± nan" in printed
+    assert "nan to nan" not in printed
 
 
 def test_figure_has_a_panel_a_layer_of_each_network_on_one_scale() -> None:
