@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from training_runs import error_of, short_run, train_here
+from training_runs import error_of, short_run, train_here, write_texts
 
 from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.models import count_parameters
@@ -119,6 +119,20 @@ def test_another_text_is_refused_by_its_vocabulary(
     message = error_of(lambda: evaluate(finished, data=tmp_path, cache=cache))
     assert "data must have the vocabulary of" in message
     assert "got one of 5 words that differs from word 2 on" in message
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_text_too_short_to_be_measured_is_refused_before_the_training(
+    split: str, cache: Path, tmp_path: Path
+) -> None:
+    texts = write_texts(tmp_path / "manual")
+    (texts / f"{split}.txt").write_text("a few words\n")
+    run = short_run(texts)
+    with pytest.raises(ValueError, match=f"{split} text must be longer than a window of 32"):
+        plan(run, cache=cache)
+    with pytest.raises(ValueError, match=f"{split} text must be longer than a window of 32"):
+        train_here(run, tmp_path / "run", cache)
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
 
 
 def test_run_of_other_settings_is_not_resumed(finished: Path, texts: Path, cache: Path) -> None:

@@ -174,8 +174,7 @@ def sliding_loss(
     ValueError
         If the text is shorter than a window.
     """
-    if len(tokens) <= length:
-        raise ValueError(f"text must be longer than a window of {length}, got {len(tokens)} words")
+    check_window(tokens, length, "text")
     starts = evenly_spread(len(tokens) - length, positions)
     total, count = 0.0, 0
     if len(starts) == len(tokens) - length:  # of the first window, all but its last position
@@ -189,6 +188,20 @@ def sliding_loss(
             total, done = total + _sum(last), done + last.numel()
             advance(done)
     return total, count + done
+
+
+def check_window(tokens: Tokens, length: int, name: str) -> None:
+    """Refuse a text, which messages call `name`, that no window fits into.
+
+    Raises
+    ------
+    ValueError
+        If it is not longer than a window.
+    """
+    if len(tokens) <= length:
+        raise ValueError(
+            f"{name} must be longer than a window of {length}, got {len(tokens)} words"
+        )
 
 
 def perplexities(

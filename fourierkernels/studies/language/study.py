@@ -19,7 +19,13 @@ from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured, Objective, Scored, TaughtStudy, Terms
 from fourierkernels.studies.language.corpora import CORPORA, Corpus, read_corpus, splitting
-from fourierkernels.studies.language.perplexity import Tokens, perplexities, plain_loss, segments
+from fourierkernels.studies.language.perplexity import (
+    Tokens,
+    check_window,
+    perplexities,
+    plain_loss,
+    segments,
+)
 from fourierkernels.studies.language.presets import PRESETS, LanguagePreset
 from fourierkernels.studies.texts.token_files import TokenFiles
 
@@ -66,7 +72,15 @@ class LanguageStudy(TaughtStudy[LanguagePreset, TokenFiles, LanguageModel]):
         return LanguageModel(config)
 
     def batches(self, preset: LanguagePreset, data: TokenFiles, recipe: Recipe) -> Epochs:
-        """Return the training segments."""
+        """Return the training segments.
+
+        Raises
+        ------
+        ValueError
+            If they fill no batch, or a text is too short to be measured when they are learned.
+        """
+        for split in ("valid", "test"):
+            check_window(data.tokens(split), _length(preset), f"{split} text")
         return segments(
             data.tokens("train"),
             length=_length(preset),
