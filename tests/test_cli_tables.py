@@ -170,6 +170,7 @@ def test_help_carries_an_example(command: Run) -> None:
         ),
         (["regress", "table.csv", "-x", "bmi", "-y", "bmi"], "x and y must be different columns"),
         (["regress", "table.csv", "-y", "bmi"], "Missing option '-x'"),
+        (["grid", "table.csv", "-x", "bmi", "--points", "0"], "points must be at least 2, got 0"),
         (["regress", "table.csv", "-x", "bmi", "-y", "score", "--degree", "9"], "degree must be"),
         (["regress", "table.csv", "-x", "bmi", "-y", "score", "--level", "0"], "level must be"),
     ],

@@ -58,12 +58,12 @@ def grid(
 
     check_results(plot, output)
     columns = [*x, *([] if y is None else [y])]
-    lengths = points[0] if points and len(points) == 1 else points
+    lengths = points[0] if points and len(points) == 1 else points or None
     found = describe_grid(
         read_columns(data, columns, marks=Marks(decimal, thousands)),
         x,
         y,
-        points=lengths or None,
+        points=lengths,
         kernel=kernel,
         radius=radius,
         period=periods_in(period),
