@@ -20,7 +20,11 @@ _Data = Annotated[str | None, typer.Option(help="Where the text is now, if it ha
 _Splits = Annotated[list[str] | None, typer.Option("--split", help="valid or test; both without.")]
 _Positions = Annotated[
     int | None,
-    typer.Option(min=1, help="Windows or sentences that are measured; all without."),
+    typer.Option(
+        min=1,
+        help="Windows, sentences or other items of a split that are measured. Without, all; in "
+        "masked spans, and in control episodes that are played, as many as the preset has.",
+    ),
 ]
 _Output = Annotated[Path | None, typer.Option(help="Write the numbers as CSV.")]
 
