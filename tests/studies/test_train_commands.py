@@ -101,6 +101,10 @@ def test_plan_is_shown_before_anything_is_written(call: Call, texts: Path, tmp_p
         (("language", "--preset", "small"), "data must be named for this preset"),
         (("language", "--data", "/no/such/folder"), "data must be a folder or one of python"),
         (("language", "--mixer-option", "power"), "mixer-option must be NAME=VALUE, got 'power'"),
+        (
+            ("language", "--mixer-option", "power=2", "--mixer-option", "power=4"),
+            "mixer-option must name each option once, got power twice",
+        ),
         (("language", "--resume", "--output", "/no/such/run"), "must be the folder of a training"),
     ],
 )
@@ -295,6 +299,10 @@ def test_runs_of_other_settings_have_other_folders(texts: Path, tmp_path: Path) 
     cut = [train_command.folder_name(setup("language", data="x" * 200 + end)) for end in "ab"]
     assert cut[0] != cut[1]
     assert max(map(len, cut)) < 140
+
+
+def test_a_split_that_is_named_twice_is_measured_once() -> None:
+    assert train_command.choose_splits(["test", "valid", "test"]) == ("test", "valid")
 
 
 def test_values_of_options_are_json_or_words() -> None:

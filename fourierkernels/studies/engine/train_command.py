@@ -41,7 +41,7 @@ def read_options(given: Iterable[str]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If one has no name or no value.
+        If one has no name or no value, or is named twice.
 
     Examples
     --------
@@ -53,6 +53,8 @@ def read_options(given: Iterable[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise ValueError(f"mixer-option must be NAME=VALUE, got {text!r}")
+        if name in found:
+            raise ValueError(f"mixer-option must name each option once, got {name} twice")
         try:
             found[name] = json.loads(value)
         except ValueError:
@@ -114,8 +116,9 @@ def choose_run(
 
 
 def choose_splits(given: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the texts to measure on, both if none are given."""
-    return tuple(check_choice("split", name, list(_MEASURED)) for name in given or _MEASURED)
+    """Return the texts to measure on, each once, both if none are given."""
+    names = dict.fromkeys(given or _MEASURED)
+    return tuple(check_choice("split", name, list(_MEASURED)) for name in names)
 
 
 def plan_table(run: Setup) -> "Table":
