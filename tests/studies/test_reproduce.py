@@ -20,12 +20,13 @@ from training_runs import Call, start
 
 from fourierkernels.cli.reproduce import _tables
 from fourierkernels.foundation.workers import DeadlyPieceError
-from fourierkernels.studies.engine import finished, reproduction, trained
+from fourierkernels.studies.engine import finished, reproduce_command, reproduction, trained
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Row, interval
 from fourierkernels.studies.engine.contenders import Network
 from fourierkernels.studies.engine.finished import Finished
 from fourierkernels.studies.engine.paper_table import AVERAGE, PaperTable
+from fourierkernels.studies.engine.planning import Plan
 from fourierkernels.studies.engine.reproduce_command import (
     ELSEWHERE,
     TABLE_MODULES,
@@ -197,6 +198,21 @@ def test_a_plan_says_what_cannot_be_planned_yet(tmp_path: Path) -> None:
     assert times["mnli BERT"] == "start must be pre-trained first, got no softmax of seed 1"
     assert times["pretraining BERT"] == times["all"]
     assert "seconds on this machine" in times["all"]
+
+
+def test_a_plan_adds_up_all_parts_of_the_time_of_all_networks(
+    bits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Plan(1, 1, 1, 1.0, 1, seconds=10.0, loading=1.0, validating=100.0, measuring=1000.0)
+    monkeypatch.setattr(reproduce_command, "plan", lambda run: one)
+    table = replace(ninth(bits), seeds=(1, 2, 3))
+    shown = plan_table("ninth", table)
+    *kinds, whole = zip(shown.columns[1].cells, shown.columns[-1].cells, strict=True)
+    for count, time in kinds:
+        assert str(time).startswith(f"about {int(str(count)) * one.total / 60:.3g} minutes")
+    networks = sum(int(str(count)) for count, _ in kinds)
+    assert networks == 3 * len(kinds)
+    assert str(whole[1]).startswith(f"about {networks * one.total / 60:.3g} minutes")
 
 
 def test_a_study_from_outside_may_have_tables_of_its_own(

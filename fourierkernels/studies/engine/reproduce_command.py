@@ -181,14 +181,26 @@ def plan_table(name: str, comparison: Comparison) -> "Table":
         except ValueError as error:  # such as a start that is not trained yet
             table.add_row(label, f"{len(own)}", f"{updates:,}", "", "", str(error))
             continue
-        of_all = replace(found, seconds=found.seconds * updates / own[0].part.steps)
+        of_all = _of_all(found, networks=len(own), runs=updates / own[0].part.steps)
         shown = dict(of_all.rows())
-        total = of_all if total is None else replace(of_all, seconds=total.seconds + of_all.seconds)
+        total = of_all if total is None else _added(total, of_all)
         cells = (f"{len(own)}", f"{updates:,}", shown["parameters"], shown["memory"], shown["time"])
         table.add_row(label, *cells)
     if total is not None:
         table.add_row("all", "", "", "", "", dict(total.rows())["time"])
     return table
+
+
+def _of_all(one: Plan, *, networks: int, runs: float) -> Plan:
+    """Return the plan of several networks, whose updates are those of so many runs."""
+    aside = ("loading", "validating", "measuring")
+    others = {name: getattr(one, name) * networks for name in aside}
+    return replace(one, seconds=one.seconds * runs, **others)
+
+
+def _added(one: Plan, other: Plan) -> Plan:
+    parts = ("loading", "seconds", "validating", "measuring")
+    return replace(one, **{name: getattr(one, name) + getattr(other, name) for name in parts})
 
 
 @dataclass(frozen=True)
