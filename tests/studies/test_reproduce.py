@@ -370,6 +370,21 @@ def test_finished_networks_of_other_data_or_versions_are_refused(
         Finished(file, {"data": "here"})
 
 
+def test_networks_of_other_numbers_of_processes_are_not_mixed(
+    bits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounding and dropout depend on how many processes train a network together."""
+    nothing = reproduction.Ended([], {}, 0, {})
+    monkeypatch.setattr(reproduction, "run_comparison", lambda *given, **options: nothing)
+    table = ninth(bits)
+    for first, then in ((1, 2), (2, 1)):
+        output = tmp_path / f"out{first}"
+        for _ in range(2):
+            reproduce("ninth", replace(table, together=first), output)
+        with pytest.raises(ValueError, match="finished networks must be of together"):
+            reproduce("ninth", replace(table, together=then), output)
+
+
 def test_a_network_that_fails_is_a_line_and_the_others_go_on(
     bits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,9 +77,9 @@ def rows_on_disk(path: Path) -> list[Row]:
 def _check_header(path: Path, theirs: dict[str, object] | None, ours: dict[str, object]) -> None:
     if theirs is None:
         raise ValueError(f"{path} must be a file of finished networks, got another file")
-    for name in ours:
-        if theirs.get(name) != ours[name]:
+    for name in {**ours, **theirs}:
+        if theirs.get(name) != ours.get(name):
             raise ValueError(
-                f"finished networks must be of {name} {ours[name]}, got {theirs.get(name)} in "
+                f"finished networks must be of {name} {ours.get(name)}, got {theirs.get(name)} in "
                 f"{path}: another output, or that file removed, trains them anew"
             )

@@ -241,7 +241,9 @@ def reproduce(
         device_sharing(workers.processes, comparison.together)
     with claimed(output):
         settings = dict(comparison.settings)
-        header = {"table": name, "data": _places(comparison), "settings": settings}
+        # One process is not named, as in files of before it was asked for.
+        together = {"together": comparison.together} if comparison.together > 1 else {}
+        header = {"table": name, "data": _places(comparison), "settings": settings, **together}
         main = comparison.names[1]
         finished = Finished(output / f"{prefix}{main}.finished.jsonl", header)
         kept = replace(comparison, runs=str((output / "runs").resolve()))
@@ -250,7 +252,7 @@ def reproduce(
             return Written([], ended.missing)
         evidence = Evidence(comparison.baselines(), ended.edges)
         tables = comparison.tables(ended.rows, evidence)
-        config = {"table": name, **comparison.config(ended.chosen)}
+        config = {"table": name, **comparison.config(ended.chosen), **together}
         config |= ruled(comparison, ended.rows, evidence)
         for file, rows in tables.items():
             write_study(
