@@ -24,9 +24,10 @@ from fourierkernels.theory.densities import CorrelatedGaussian, Density, HasSpec
 from fourierkernels.theory.densities.panels import panels
 from fourierkernels.theory.frequency_integrals import Parts, axis_nodes
 
+_WAVES = 2**22  # cosines held at once
 _REFINE = 4.0  # panels in t: the cosine has up to 13 radians a unit
-_Z, _Z_WEIGHT = panels(np.linspace(-9.0, 9.0, 37))
-_NORMAL = _Z_WEIGHT * np.exp(-0.5 * np.square(_Z)) / math.sqrt(2.0 * math.pi)
+_LARGEST_Z, _LEAST_PANELS = 9.0, 36
+_LARGEST_WIDTH = 4.9  # standard deviations of a normal curve that 16 nodes integrate to rounding
 
 
 def separates(density: object) -> bool:
@@ -36,14 +37,29 @@ def separates(density: object) -> bool:
 
 def factor_parts(density: CorrelatedGaussian, kernel: Kernel, radii: FloatArray) -> Parts:
     """Return bias and noise at one radius per dimension."""
-    once, twice = np.ones_like(_Z), np.ones_like(_Z)
+    z, normal = _factor_nodes(density)
+    once, twice = np.ones_like(z), np.ones_like(z)
     for radius in radii:
         first, second = _conditional(density, kernel, float(radius))
         once, twice = once * first, twice * second
-    kept = float(_NORMAL @ twice)
-    bias = density.roughness - 2.0 * float(_NORMAL @ once) + kept
+    kept = float(normal @ twice)
+    bias = density.roughness - 2.0 * float(normal @ once) + kept
     noise = math.prod(kernel.roughness * float(radius) for radius in radii) - kept
     return Parts(max(0.0, bias), max(0.0, noise))
+
+
+@lru_cache(maxsize=8)
+def _factor_nodes(density: CorrelatedGaussian) -> tuple[FloatArray, FloatArray]:
+    """Return nodes z and weights of the standard normal.
+
+    For R -> ∞ the product over coordinates is a normal curve of variance (1-ρ)/(ρD), and no
+    narrower at a finite R.
+    """
+    rho = density.correlation
+    narrow = math.sqrt((1.0 - rho) / max(rho * density.dim, 1.0 - rho))
+    count = max(_LEAST_PANELS, math.ceil(2.0 * _LARGEST_Z / (_LARGEST_WIDTH * narrow)))
+    z, weight = panels(np.linspace(-_LARGEST_Z, _LARGEST_Z, count + 1))
+    return z, weight * np.exp(-0.5 * np.square(z)) / math.sqrt(2.0 * math.pi)
 
 
 @lru_cache(maxsize=64)
@@ -54,8 +70,13 @@ def _conditional(
     t, weight = axis_nodes(density, kernel, radius, refine=_REFINE)
     kept = kernel.transform(t / radius)
     weight = weight * np.exp(-(1.0 - density.correlation) * np.square(t)) * kept / math.pi
-    waves = np.cos(np.outer(math.sqrt(2.0 * density.correlation) * _Z, t))
-    return waves @ weight, waves @ (weight * kept)
+    once, twice = [], []
+    z, _ = _factor_nodes(density)
+    for part in np.array_split(z, math.ceil(z.size * t.size / _WAVES)):
+        waves = np.cos(np.outer(math.sqrt(2.0 * density.correlation) * part, t))
+        once.append(waves @ weight)
+        twice.append(waves @ (weight * kept))
+    return np.concatenate(once), np.concatenate(twice)
 
 
 LARGEST_TENSOR = 3  # dimensions

@@ -410,3 +410,15 @@ def test_one_factor_agrees_with_closed_forms_in_five_dimensions(correlation: flo
             assert mise(density, kernel, n=100, radius=1.5).total == pytest.approx(product.total)
     best = optimum(density, "fourier4", n=1000)
     assert best.mise.total < density.roughness
+
+
+@pytest.mark.parametrize(("correlation", "dim", "radius"), [(0.99, 20, 30.0), (0.999, 4, 300.0)])
+def test_one_factor_keeps_its_digits_close_to_perfect_correlation(
+    correlation: float, dim: int, radius: float
+) -> None:
+    """Given the factor, the product is a curve of width √((1-ρ)/(ρD)): 0.02 and less here."""
+    density = CorrelatedGaussian(correlation, dim)
+    fast = factor_parts(density, GaussianKernel(), np.full(dim, radius))
+    exact = normal_parts(density.components, np.eye(dim) / radius**2)
+    assert fast.bias == pytest.approx(exact.bias, rel=1e-9, abs=1e-12 * density.roughness)
+    assert fast.noise == pytest.approx(exact.noise, rel=1e-9)
