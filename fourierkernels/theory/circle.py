@@ -30,6 +30,7 @@ from fourierkernels.theory.frequency_integrals import LineIntegrals, Mise, Parts
 from fourierkernels.theory.optimum import Optimum
 
 _MOST = 2**20  # frequencies of a density with a power tail
+_EDGE = 0.99  # share of them beyond which a best number may be no more than the last one
 _FEWEST = 64
 _STEP = 1.02  # of the grid of radii
 
@@ -131,7 +132,7 @@ def circle_optimum(
     Raises
     ------
     ValueError
-        As :func:`circle_mise`.
+        As :func:`circle_mise`; for so many samples that the best has more than 2^20 frequencies.
 
     Examples
     --------
@@ -188,7 +189,10 @@ def _spectrum_to(density: CircularDensity, most: int) -> _Spectrum:
 def _best_count(density: CircularDensity, kernel: Kernel, n: int) -> float:
     spectrum = _spectrum(density, 1)
     noise = np.concatenate([[0.0], np.cumsum(spectrum.gap)])
-    return float((np.argmin(spectrum.beyond + noise / n) + 0.5) * 2.0 * math.pi / density.period)
+    best = int(np.argmin(spectrum.beyond + noise / n))
+    if math.isinf(density.last) and best > _EDGE * _MOST:
+        raise ValueError(f"n must be small enough for at most {_MOST} frequencies, got {n}")
+    return (best + 0.5) * 2.0 * math.pi / density.period
 
 
 def _best_radius(density: CircularDensity, kernel: Kernel, n: int) -> float:

@@ -208,3 +208,10 @@ def test_wrong_densities_are_refused() -> None:
         circle_mise(3, "fourier1", n=1, radius=1.0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="radius must make at most 1048576 frequencies"):
         circle_mise("arc", "fourier1", n=1, radius=2e6)
+
+
+@pytest.mark.parametrize(("name", "n"), [("arc(0.4)", 10**13), ("wrapped_laplace(0.5)", 10**25)])
+def test_a_best_number_of_frequencies_beyond_the_last_is_refused(name: str, n: int) -> None:
+    """|c_m|² = 1/(n+1) at m = 1.8e6 and 3.6e6, in the mean over waves."""
+    with pytest.raises(ValueError, match=f"n must be small enough .*, got {n}"):
+        circle_optimum(name, "fourier1", n=n)
