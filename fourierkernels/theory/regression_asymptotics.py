@@ -17,6 +17,7 @@ from fourierkernels.theory.regression_moments import (
     Problem,
     bandwidth,
     breaks,
+    excess,
     pose,
     reach_of,
     singular,
@@ -101,7 +102,7 @@ def _hypersingular(problem: Problem, x: float) -> float:
     has panels of its own, which end at the breaks.
     """
     density, f = problem.density, problem.function
-    reach, longest = reach_of(density, np.array([x])), PHASE / bandwidth(density)
+    reach, longest = reach_of(density, np.array([x])), PHASE / (bandwidth(density) + excess(f))
 
     def rise(y: FloatArray) -> FloatArray:
         return np.asarray((f.value(y) - f.value(x)) * density.pdf(y))

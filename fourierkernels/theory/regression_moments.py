@@ -15,6 +15,7 @@ from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import (
     Density,
     HasEdges,
+    HasSpectralRange,
     RegressionFunction,
     as_density,
     as_regression_function,
@@ -68,7 +69,7 @@ def kernel_decay(kernel: Kernel) -> float:
 
 
 PHASE = 16.0  # 16 nodes integrate a wave of this many radians to rounding
-_STRUCTURE = 20.0  # angular frequencies of f, and of densities with kinks, taken as resolved
+_STRUCTURE = 20.0  # angular frequency to resolve in f at least, and in densities with kinks
 _NOTHING = 1e-18  # a density this small is zero
 _LARGEST_REACH = 2000.0  # in units of the density's width; beyond, only Cauchy tails are left
 _BLOCK = 2**20  # nodes times points held at once
@@ -144,7 +145,7 @@ def _line_integrals(
     ends = (*breaks(problem), float(x.min() - reach), float(x.max() + reach))
     top = max(j for j, _ in orders)
     waves = top * radius * problem.kernel.cutoff
-    longest = PHASE / (waves + bandwidth(problem.density))
+    longest = PHASE / (waves + bandwidth(problem.density) + excess(problem.function))
     y, weight = panels(np.unique(ends), longest=longest, powers=singular(problem.density))
     mass, value = weight * problem.density.pdf(y), problem.function.value(y)
     blocks = []
@@ -185,3 +186,9 @@ def reach_of(density: Density, x: FloatArray) -> float:
 def breaks(problem: Problem) -> tuple[float, ...]:
     """Return the points where the density or f is not smooth."""
     return (*problem.density.breaks, *problem.function.breaks)
+def excess(function: RegressionFunction) -> float:
+    """Angular frequency of f beyond those 20."""
+    fast = function.spectral_range if isinstance(function, HasSpectralRange) else 0.0
+    return max(0.0, fast - _STRUCTURE)
+
+

@@ -11,7 +11,15 @@ from tolerances import MONTE_CARLO_SIGMAS
 from fourierkernels.kernels import KERNELS, FourierKernel
 from fourierkernels.simulation import RegressionError, mse
 from fourierkernels.theory import regression_moments
-from fourierkernels.theory.densities import REGRESSION_FUNCTIONS, Beta, Density, Gamma, as_density
+from fourierkernels.theory.densities import (
+    REGRESSION_FUNCTIONS,
+    Beta,
+    Density,
+    Gamma,
+    RegressionFunction,
+    as_density,
+)
+from fourierkernels.theory.densities.regression_functions import Bump, Doppler, Sine
 from fourierkernels.theory.regression_asymptotics import regression_asymptotics
 from fourierkernels.theory.regression_error import (
     regression_at_radius,
@@ -364,3 +372,22 @@ def test_simulation_of_small_samples_agrees_with_both_orders(kernel: str, dim: i
     first = regression_at_radius("gaussian", "sine", kernel, **options).total[0]
     extra = regression_next_order("gaussian", "sine", kernel, **options)[0]
     assert abs(found.mean[0] - first - extra) < MONTE_CARLO_SIGMAS * found.standard_error[0]
+
+
+@pytest.mark.parametrize("kernel", ["fourier1", "fourier4"])
+@pytest.mark.parametrize(
+    "function", [Sine(60.0), Bump(0.5, 0.005), Doppler(width=0.2)], ids=lambda f: f.name
+)
+def test_fixed_radius_terms_of_fast_functions_agree_with_a_fine_sum(
+    function: RegressionFunction, kernel: str
+) -> None:
+    k = KERNELS[kernel].value
+    y = np.linspace(-12.0, 12.0, 2**20 + 1)  # all terms vanish at both ends
+    shape, rise = k(y - 0.5), function.value(y) - function.value(0.5)
+    p = as_density("gaussian").pdf(y)
+    mass, square = shape @ p, np.square(shape) * p
+    bias = shape @ (p * rise) / mass
+    variance = square @ (NOISE**2 + np.square(rise - bias)) / (mass**2 * (y[1] - y[0]) * 100)
+    seen = regression_at_radius("gaussian", function, kernel, **setting(100, 1.0))
+    assert seen.bias[0] == pytest.approx(bias, rel=1e-9)
+    assert seen.variance[0] == pytest.approx(variance, rel=1e-9)

@@ -252,6 +252,15 @@ class RegressionFunction(Protocol):
         """f''(x); the mean of both sides at a break."""
 
 
+@runtime_checkable
+class HasSpectralRange(Protocol):
+    """Optional interface of regression functions that vary fast, beyond 20 radians a unit."""
+
+    @property
+    def spectral_range(self) -> float:
+        """Angular frequency b: 16 nodes over a length 16/b integrate f and f² times a wave."""
+
+
 def normal_pdf(x: FloatArray, mean: float, std: "float | FloatArray") -> FloatArray:
     """N(mean, std²) at x, elementwise."""
     return np.asarray(np.exp(-0.5 * np.square((x - mean) / std)) / (std * math.sqrt(2 * math.pi)))

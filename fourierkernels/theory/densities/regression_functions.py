@@ -116,6 +116,11 @@ class Sine:
     def __post_init__(self) -> None:
         check_number("frequency", self.frequency, above=0.0)
 
+    @property
+    def spectral_range(self) -> float:
+        """2ω, of f²."""
+        return 2.0 * self.frequency
+
     def value(self, x: ArrayLike) -> FloatArray:
         """sin(ωx)."""
         return np.sin(self.frequency * np.asarray(x, float))
@@ -145,6 +150,11 @@ class Bump:
     def __post_init__(self) -> None:
         check_number("center", self.center)
         check_number("width", self.width, above=0.0)
+
+    @property
+    def spectral_range(self) -> float:
+        """6/width: f² has ended there."""
+        return 6.0 / self.width
 
     def value(self, x: ArrayLike) -> FloatArray:
         """exp(-z²/2), z = (x - center)/width."""
@@ -220,6 +230,11 @@ class Doppler:
     def __post_init__(self) -> None:
         check_number("strength", self.strength, above=0.0)
         check_number("width", self.width, above=0.0)
+
+    @property
+    def spectral_range(self) -> float:
+        """Twice the largest slope of the phase; the strip where f is analytic asks for 8/width."""
+        return max(1.3 * self.strength / self.width**3, 8.0 / self.width)
 
     def value(self, x: ArrayLike) -> FloatArray:
         """Sine of the phase."""
