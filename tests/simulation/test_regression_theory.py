@@ -391,3 +391,11 @@ def test_fixed_radius_terms_of_fast_functions_agree_with_a_fine_sum(
     seen = regression_at_radius("gaussian", function, kernel, **setting(100, 1.0))
     assert seen.bias[0] == pytest.approx(bias, rel=1e-9)
     assert seen.variance[0] == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gamma(1)", "laplace"])
+@pytest.mark.parametrize("x", [1e-5, 5e-4, 1e-3])
+def test_leading_bias_close_to_a_break_of_the_design_does_not_see_it(name: str, x: float) -> None:
+    """p'/p = -1 to the right of 0 for both."""
+    terms = regression_asymptotics(name, "linear", "fourier4", **setting(100, 50.0, [[x]]))
+    assert terms.bias[0] == pytest.approx(-0.75 / 50.0**2, rel=1e-8)
