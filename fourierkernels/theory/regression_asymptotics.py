@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_integer, check_positive
+from fourierkernels.foundation.validation import check_integer
 from fourierkernels.kernels import Kernel
 from fourierkernels.theory.densities import Density, RegressionFunction
 from fourierkernels.theory.densities.panels import panels
@@ -17,6 +17,7 @@ from fourierkernels.theory.regression_moments import (
     Problem,
     bandwidth,
     breaks,
+    check_noise,
     excess,
     pose,
     reach_of,
@@ -71,7 +72,7 @@ def regression_asymptotics(
         raise ValueError(f"kernel must have order 1 or 2, got {shape.name} of order {shape.order}")
     bias = _LEADING_BIAS[shape.order](problem).sum(axis=1)
     peak = (shape.roughness * problem.radius / problem.density.pdf(points)).prod(axis=1)
-    noise = check_positive("noise_variance", noise_variance)
+    noise = check_noise(noise_variance, len(points))
     return RegressionTerms(bias, noise * peak / check_integer("n", n))
 
 

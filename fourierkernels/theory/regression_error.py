@@ -29,10 +29,10 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_integer, check_points, check_positive
+from fourierkernels.foundation.validation import check_integer, check_points, check_weights
 from fourierkernels.kernels import Kernel
 from fourierkernels.theory.densities import Density, RegressionFunction, as_density
-from fourierkernels.theory.regression_moments import integrals, moments, pose
+from fourierkernels.theory.regression_moments import check_noise, integrals, moments, pose
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def regression_at_radius(
     ------
     ValueError
         For a density with its own dimension, points where it is zero, a radius or variance that is
-        not positive.
+        not positive, another number of variances than points.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def regression_at_radius(
     spread = integral.square_curve / integral.square - np.square(second)
     local = spread.sum(axis=1) + np.square(second.sum(axis=1) - bias)
     scale = (integral.square / np.square(integral.mass)).prod(axis=1) / check_integer("n", n)
-    noise = check_positive("noise_variance", noise_variance)
+    noise = check_noise(noise_variance, len(bias))
     return RegressionTerms(bias, scale * (noise + local))
 
 
@@ -131,7 +131,8 @@ def regression_radius(
     0.20
     """
     points = check_points("at", at)
-    share = np.ones(len(points)) if weights is None else check_positive("weights", weights)
+    count = len(points)
+    share = np.ones(count) if weights is None else check_weights("weights", weights, count)
 
     def error(log_radius: float) -> float:
         terms = regression_at_radius(
@@ -206,8 +207,8 @@ def regression_next_order(
     0.01519 + 0.00085
     """
     columns = integrals(pose(density, function, kernel, at, radius), _ORDERS)
-    noise, count = check_positive("noise_variance", noise_variance), check_integer("n", n)
     mass = columns[0].prod(axis=1)
+    noise, count = check_noise(noise_variance, len(mass)), check_integer("n", n)
     first, second, third = (_joined(columns[3 * k : 3 * k + 3], mass ** (k + 1)) for k in range(3))
     b = first.slope
     c11, c02 = second.size * (second.slope - b), second.size - 1.0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_points, check_radius
+from fourierkernels.foundation.validation import check_points, check_positive, check_radius
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import (
     Density,
@@ -122,6 +122,22 @@ def pose(
     return Problem(target, f, shape, points, radii)
 
 
+def check_noise(value: ArrayLike, count: int) -> FloatArray:
+    """Return variances of the noise, one for all points or one each.
+
+    Raises
+    ------
+    ValueError
+        If one is not positive and finite, or there is another number of them.
+    """
+    noise = check_positive("noise_variance", value)
+    if noise.shape not in {(), (count,)}:
+        raise ValueError(
+            f"noise_variance must be a number or have shape ({count},), got shape {noise.shape}"
+        )
+    return noise
+
+
 def moments(problem: Problem) -> Moments:
     """Return the integrals of the error at a fixed radius."""
     return Moments(*integrals(problem, _ORDERS))
@@ -166,9 +182,15 @@ def singular(density: Density) -> Mapping[float, float]:
 
 
 def bandwidth(density: Density) -> float:
-    """Angular frequency to resolve: the end of p̂, as far as there is one, and some for f."""
+    """Angular frequency to resolve: the end of p̂, as far as there is one, and 20 for f."""
     end = density.spectral_range
     return _STRUCTURE + (end if math.isfinite(end) else _STRUCTURE * density.spectral_scale)
+
+
+def excess(function: RegressionFunction) -> float:
+    """Angular frequency of f beyond those 20."""
+    fast = function.spectral_range if isinstance(function, HasSpectralRange) else 0.0
+    return max(0.0, fast - _STRUCTURE)
 
 
 def reach_of(density: Density, x: FloatArray) -> float:
@@ -186,9 +208,3 @@ def reach_of(density: Density, x: FloatArray) -> float:
 def breaks(problem: Problem) -> tuple[float, ...]:
     """Return the points where the density or f is not smooth."""
     return (*problem.density.breaks, *problem.function.breaks)
-def excess(function: RegressionFunction) -> float:
-    """Angular frequency of f beyond those 20."""
-    fast = function.spectral_range if isinstance(function, HasSpectralRange) else 0.0
-    return max(0.0, fast - _STRUCTURE)
-
-

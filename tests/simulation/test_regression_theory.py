@@ -399,3 +399,22 @@ def test_leading_bias_close_to_a_break_of_the_design_does_not_see_it(name: str, 
     """p'/p = -1 to the right of 0 for both."""
     terms = regression_asymptotics(name, "linear", "fourier4", **setting(100, 50.0, [[x]]))
     assert terms.bias[0] == pytest.approx(-0.75 / 50.0**2, rel=1e-8)
+
+
+@pytest.mark.parametrize("noise", [[0.1], [[0.1], [0.2], [0.3]], [0.1, 0.2]])
+@pytest.mark.parametrize(
+    "error", [regression_at_radius, regression_next_order, regression_asymptotics]
+)
+def test_variances_of_the_noise_are_one_or_one_per_point(error: Any, noise: Any) -> None:
+    options = {**setting(100, 5.0, [[0.1], [0.2], [0.3]]), "noise_variance": noise}
+    with pytest.raises(ValueError, match=r"noise_variance must be a number or have shape \(3,\)"):
+        error("gaussian", "sine", "fourier4", **options)
+
+
+def test_points_of_no_weight_do_not_count_for_the_best_radius() -> None:
+    at, options = np.array([[0.3], [0.9]]), {"n": 500, "noise_variance": NOISE**2}
+    one = regression_radius("gaussian", "sine", "fourier4", at=at[:1], **options)
+    both = regression_radius("gaussian", "sine", "fourier4", at=at, weights=[1.0, 0.0], **options)
+    assert both == pytest.approx(one, rel=1e-12)
+    with pytest.raises(ValueError, match=r"weights must have shape \(2,\), got shape \(3,\)"):
+        regression_radius("gaussian", "sine", "fourier4", at=at, weights=[1.0] * 3, **options)
