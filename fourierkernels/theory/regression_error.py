@@ -119,7 +119,8 @@ def regression_radius(
     Raises
     ------
     ValueError
-        As :func:`regression_at_radius`.
+        As :func:`regression_at_radius`; for weights that are negative or not one per point, and
+        where no radius is better than 0: the error is then least for the mean of all responses.
 
     Examples
     --------
@@ -146,19 +147,32 @@ def regression_radius(
         )
         return math.log(float(share @ terms.total))
 
-    low, high = _bracket(error, math.log(0.4 * as_density(density).spectral_scale))
+    low, high = _bracket(error, math.log(0.4 * as_density(density).spectral_scale), n)
     result = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-4})
     return math.exp(float(result.x))
 
 
-def _bracket(error: Callable[[float], float], start: float) -> tuple[float, float]:
-    """Go up by 20 % until the error is twice the least; return the neighbours of the least."""
+_DEEPEST = 40  # steps of 20 % below the start: to a mean over the whole design
+
+
+def _bracket(error: Callable[[float], float], start: float, n: int) -> tuple[float, float]:
+    """Go up by 20 % until the error is twice the least; return the neighbours of the least.
+
+    If that is at the start, go down as long as the error falls.
+    """
     step, place, best = math.log(1.2), 0, math.inf
     errors: list[float] = []
     while not errors or errors[-1] < best + math.log(2.0):
         errors.append(error(start + step * len(errors)))
         place = int(np.argmin(errors))
         best = errors[place]
+    while place <= 0 and (lower := error(start + step * (place - 1))) < best:
+        place, best = place - 1, lower
+        if place < -_DEEPEST:
+            raise ValueError(
+                f"n must be large enough for a best radius, got {n}: the mean of all responses has "
+                "the least error"
+            )
     return start + step * (place - 1), start + step * (place + 1)
 
 

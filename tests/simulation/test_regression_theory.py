@@ -418,3 +418,18 @@ def test_points_of_no_weight_do_not_count_for_the_best_radius() -> None:
     assert both == pytest.approx(one, rel=1e-12)
     with pytest.raises(ValueError, match=r"weights must have shape \(2,\), got shape \(3,\)"):
         regression_radius("gaussian", "sine", "fourier4", at=at, weights=[1.0] * 3, **options)
+
+
+def test_a_small_best_radius_is_found_and_one_of_zero_refused() -> None:
+    at = np.linspace(-1.5, 1.5, 5)[:, None]
+    options: dict[str, Any] = {"n": 10, "at": at, "noise_variance": 1e3}
+    best = regression_radius("gaussian", "linear", "gaussian", **options)
+
+    def error(radius: float) -> float:
+        terms = regression_at_radius("gaussian", "linear", "gaussian", radius=radius, **options)
+        return float(terms.total.mean())
+
+    assert error(best) < min(error(factor * best) for factor in (0.5, 0.9, 1.1, 2.0, 4.0))
+    options |= {"n": 2, "noise_variance": NOISE**2}
+    with pytest.raises(ValueError, match="n must be large enough for a best radius, got 2"):
+        regression_radius("gaussian", "bump", "fourier1", **options)
