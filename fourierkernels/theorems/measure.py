@@ -13,7 +13,6 @@ from typing import Protocol
 import numpy as np
 
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_integer
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import (
     Density,
@@ -23,6 +22,7 @@ from fourierkernels.theory.densities import (
 )
 from fourierkernels.theory.density_error import mise
 from fourierkernels.theory.optimum import optimum
+from fourierkernels.theory.rates import dimension
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Setting:
         Raises
         ------
         ValueError, TypeError
-            For unknown names and a `dim` below 1.
+            For unknown names, a `dim` below 1, and one that is not that of the density.
         """
         target = as_density(density)
         f = None if function is None else as_regression_function(function)
-        return cls(target, as_kernel(kernel), max(check_integer("dim", dim), target.dim), f)
+        return cls(target, as_kernel(kernel), dimension(target, dim), f)
 
     @property
     def response(self) -> RegressionFunction:

@@ -86,7 +86,8 @@ def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     Raises
     ------
     ValueError
-        If `dim` is below 1.
+        If `dim` is below 1 or not that of the density, and for a density that is not square
+        integrable (β <= 1/2), whose MISE is infinite.
 
     Examples
     --------
@@ -94,8 +95,21 @@ def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     ('n^-3/4', '(log n)^1/2 n^-1')
     """
     density = as_density(density)
-    dim = max(check_integer("dim", dim), density.dim)
-    return rate_of_smoothness(density.smoothness, kernel, dim=dim)
+    return rate_of_smoothness(density.smoothness, kernel, dim=dimension(density, dim))
+
+
+def dimension(density: Density, dim: int) -> int:
+    """Return D: the density's own, or `dim` copies of a density on the line.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `dim` is no integer of at least 1, or another one than the density has.
+    """
+    dim = check_integer("dim", dim)
+    if density.dim > 1 and dim not in {1, density.dim}:
+        raise ValueError(f"dim must be {density.dim} for this density, got {dim}")
+    return max(dim, density.dim)
 
 
 def rate_of_smoothness(smooth: Smoothness, kernel: Kernel | str, *, dim: int = 1) -> Rate:
@@ -107,6 +121,8 @@ def rate_of_smoothness(smooth: Smoothness, kernel: Kernel | str, *, dim: int = 1
             return Rate(1.0, dim / smooth.exponent, "K̂ = 1 near 0: bias falls like |p̂| itself")
         return balanced_rate(by_kernel, dim, "order of the kernel")
     by_density = 2.0 * smooth.exponent - 1.0
+    if by_density <= 0.0:
+        raise ValueError(f"density must be square integrable, got β = {smooth.exponent:g}")
     q = min(by_kernel, by_density)
     reason = "order of the kernel" if by_kernel < by_density else "smoothness of the density"
     log_power = dim / (dim + q) if by_kernel == by_density else 0.0  # bias² ~ R^-q log R
@@ -139,7 +155,7 @@ def sharp_radius(
     if rate.exponent == 1.0:
         factor = 0.5 / _check_decay(decay, density)
         return RadiusLaw(0.0, 1.0 / density.smoothness.exponent, factor, rate.source)
-    dim = max(dim, density.dim)
+    dim = dimension(density, dim)
     growth = (1.0 - rate.exponent) / dim
     return RadiusLaw(growth, rate.log_power and growth, 1.0, rate.source)
 
@@ -173,7 +189,7 @@ def sharp_regression_rate(
     'n^-4/5'
     """
     density, kernel = as_density(density), as_kernel(kernel)
-    dim = max(check_integer("dim", dim), density.dim)
+    dim = dimension(density, dim)
     if not math.isinf(kernel.order):
         return balanced_rate(2.0 * kernel.order, dim, "order of the kernel")
     parts = (density.smoothness, as_regression_function(function).smoothness)

@@ -10,7 +10,14 @@ from scipy.special import erf, erfc
 
 from fourierkernels.kernels import KERNELS, as_kernel
 from fourierkernels.theorems import paper_rate, rate_table
-from fourierkernels.theory import mise, optimal_radius, optimum, sharp_rate
+from fourierkernels.theory import (
+    mise,
+    optimal_radius,
+    optimum,
+    sharp_radius,
+    sharp_rate,
+    sharp_regression_rate,
+)
 from fourierkernels.theory.densities import DENSITIES, Beta, CorrelatedGaussian, Gaussian
 from fourierkernels.theory.densities.contract import Power
 
@@ -308,3 +315,16 @@ def test_bad_input_is_refused(
     given = {**known, **options}
     with pytest.raises(error, match=message):
         mise(given.pop("density"), given.pop("kernel"), **given)  # type: ignore[arg-type]
+
+
+def test_rates_are_refused_where_the_error_is_infinite_or_the_dimension_another() -> None:
+    for name in ("beta(0.3, 1)", "gamma(0.5)"):  # without: n^--2/3 and n^-0
+        for law in (sharp_rate, sharp_radius):
+            with pytest.raises(ValueError, match=r"density must be square integrable, got β = 0\."):
+                law(name, "fourier4")
+    with pytest.raises(ValueError, match="dim must be 2 for this density, got 3"):
+        sharp_rate("correlated", "fourier4", dim=3)
+    with pytest.raises(ValueError, match="dim must be 2 for this density, got 3"):
+        sharp_regression_rate("correlated", "sine", "fourier4", dim=3)
+    with pytest.raises(ValueError, match="dim must be 2 for this density, got 3"):
+        paper_rate("correlated", "fourier4", dim=3)
