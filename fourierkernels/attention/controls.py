@@ -27,7 +27,7 @@ from fourierkernels.attention.validation import (
     check_mask,
 )
 from fourierkernels.foundation.validation import check_number
-from fourierkernels.ops.arguments import first_seen
+from fourierkernels.ops.arguments import first_seen, seen_by_any
 from fourierkernels.ops.reference import gaussian_scores, softmax_scores
 
 
@@ -177,7 +177,8 @@ def fused_gaussian_attention(
 
     In the row of a query |q|² cancels, which leaves the dot product (q, 1)·(k, -|k|²/2) over σ².
     :func:`gaussian_attention` is its reference. Because |k|² cancels against q·k, half precision is
-    computed in float32, and the first key seen is subtracted from all if it is far from 0.
+    computed in float32, and the first key seen is subtracted from all if it is far from 0 and every
+    key seen is nearer to it than to 0.
 
     Parameters
     ----------
@@ -218,12 +219,21 @@ def fused_gaussian_attention(
 def _near_zero(
     query: Tensor, key: Tensor, sigma: float | Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Return q - c and k - c: c is the first key seen if that is far, else 0."""
+    """Return q - c and k - c: c is the first key seen if that is far and serves all, else 0.
+
+    It serves if no key seen is nearer to 0: about a first key far from all others, as of a token
+    that sinks attention, they would lose the digits that they have.
+    """
     if not key.shape[-2]:
         return query, key
-    seen = None if mask is None else mask_with_batch(mask, query)
-    first = first_seen(with_batch(key.detach()), seen).reshape(*key.shape[:-2], 1, key.shape[-1])
-    far = (first.abs() > NEAR * sigma).any(dim=-1, keepdim=True)
+    keys, mask = with_batch(key.detach()), None if mask is None else mask_with_batch(mask, query)
+    first = first_seen(keys, mask)  # (B, H, 1, D)
+    away = 2.0 * (keys * first).sum(dim=-1) < first.square().sum(dim=-1)  # |k| < |k - c|
+    if mask is not None:
+        away = away & seen_by_any(mask)
+    lead = key.shape[:-2]
+    first, away = first.reshape(*lead, 1, key.shape[-1]), away.any(dim=-1).reshape(*lead, 1, 1)
+    far = (first.abs() > NEAR * sigma).any(dim=-1, keepdim=True) & ~away
     offset = torch.where(far & torch.isfinite(first), first, 0.0)
     return query - offset, key - offset
 

@@ -218,6 +218,12 @@ def first_seen(key: Tensor, mask: Tensor | None) -> Tensor:
     """
     if mask is None or mask.shape[2] == 0 or mask.shape[3] == 1:
         return key[:, :, :1]
-    seen = mask.any(dim=2) if mask.dtype is torch.bool else mask.amax(dim=2) > _HIDDEN
-    place = seen.int().argmax(dim=-1)[..., None, None]  # (B or 1, H or 1, 1, 1), of the first True
+    place = seen_by_any(mask).int().argmax(dim=-1)[..., None, None]  # of the first True
     return key.gather(2, place.expand(*key.shape[:2], 1, key.shape[3]))
+
+
+def seen_by_any(mask: Tensor) -> Tensor:
+    """Return which keys a mask leaves to any query, ``(B or 1, H or 1, M or 1)``."""
+    if mask.dtype is torch.bool or mask.shape[2] == 0:
+        return mask.bool().any(dim=2)
+    return mask.amax(dim=2) > _HIDDEN

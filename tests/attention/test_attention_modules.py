@@ -397,6 +397,20 @@ def test_far_keys_cost_fused_gaussian_attention_no_digits(mask: str) -> None:
         assert relative_error(found, right) < 1e-5
 
 
+@pytest.mark.parametrize("mask", ["none", "causal", "hidden"])
+def test_a_first_key_far_from_the_others_costs_them_no_digits(mask: str) -> None:
+    """About a key at 1,000, as of a token that sinks attention, those near 0 would be far."""
+    query, key, value = (draw(2, 3, 7, 4, seed=n).detach().float() for n in range(3))
+    key[:, :, 0] = 1e3
+    options: dict[str, Any] = {"sigma": 0.8, "is_causal": mask == "causal"}
+    if mask == "hidden":  # what no query sees does not count: all others lie around 1,000
+        query, key[:, :, 1:6] = query + 1e3, key[:, :, 1:6] + 1e3
+        options["attn_mask"] = (torch.arange(7) < 6)[None]
+    fused = fused_gaussian_attention(query, key, value, **options)
+    wide = (x.double() for x in (query, key, value))
+    assert relative_error(fused, gaussian_attention(*wide, **options)) < 1e-6
+
+
 def test_fused_gaussian_attention_of_no_key_is_zero() -> None:
     query = draw(1, 1, 2, 3, seed=0)
     nothing = torch.zeros(2, 2, dtype=torch.bool)
