@@ -20,9 +20,8 @@ from fourierkernels.theory.densities import (
     as_density,
     as_regression_function,
 )
-from fourierkernels.theory.density_error import mise
+from fourierkernels.theory.density_error import dimension, mise
 from fourierkernels.theory.optimum import optimum
-from fourierkernels.theory.rates import dimension
 
 
 @dataclass(frozen=True)

@@ -143,11 +143,23 @@ def mise_error(density: Density | str, kernel: Kernel | str, *, n: int, radius: 
     return Mise(abs(plain.bias - finer.bias), abs(plain.noise - finer.noise) / samples)
 
 
-def check_dimension(density: Density, dim: int) -> int:
-    """Return D: the density's own, or `dim` copies of a density on the line."""
+def dimension(density: Density, dim: int) -> int:
+    """Return D: the density's own, or `dim` copies of a density on the line.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `dim` is no integer of at least 1, or another one than the density has.
+    """
     dim = check_integer("dim", dim)
     if density.dim > 1 and dim not in {1, density.dim}:
         raise ValueError(f"dim must be {density.dim} for this density, got {dim}")
+    return max(dim, density.dim)
+
+
+def check_dimension(density: Density, dim: int) -> int:
+    """Return D as :func:`dimension`, of a density whose error can be computed."""
+    whole = dimension(density, dim)
     free = isinstance(density, HasMarginals) or separates(density)
     if density.dim > LARGEST_TENSOR and not free:
         raise ValueError(f"density must have at most 3 dimensions of its own, got {density.dim}")
@@ -156,7 +168,7 @@ def check_dimension(density: Density, dim: int) -> int:
     factors = marginals(density, dim) or (density,)
     if sum(abs(math.log(factor.roughness)) for factor in factors) > _LARGEST_LOG:
         raise ValueError(f"dim must keep (∫p²)^dim within floating point, got {dim}")
-    return max(dim, density.dim)
+    return whole
 
 
 _PHASE = 8.0  # radians of a wave that 16 nodes integrate to rounding, with room for p̂

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fourierkernels.foundation.validation import check_integer, check_number
+from fourierkernels.foundation.validation import check_number
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.theory.densities import (
     Density,
@@ -18,6 +18,7 @@ from fourierkernels.theory.densities import (
     as_density,
     as_regression_function,
 )
+from fourierkernels.theory.density_error import dimension
 from fourierkernels.theory.optimum import Optimum
 
 
@@ -96,20 +97,6 @@ def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
     """
     density = as_density(density)
     return rate_of_smoothness(density.smoothness, kernel, dim=dimension(density, dim))
-
-
-def dimension(density: Density, dim: int) -> int:
-    """Return D: the density's own, or `dim` copies of a density on the line.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `dim` is no integer of at least 1, or another one than the density has.
-    """
-    dim = check_integer("dim", dim)
-    if density.dim > 1 and dim not in {1, density.dim}:
-        raise ValueError(f"dim must be {density.dim} for this density, got {dim}")
-    return max(dim, density.dim)
 
 
 def rate_of_smoothness(smooth: Smoothness, kernel: Kernel | str, *, dim: int = 1) -> Rate:
