@@ -77,7 +77,7 @@ class CellSums:
             at = np.ascontiguousarray(queries[rows])
             if not self._counts(factor):
                 pieces.append((rows, self._nothing(len(rows))))
-            elif modes is None or not modes.serves(factor):
+            elif modes is None:
                 pieces.append((rows, self._all(factor).at(at)))
             else:
                 pieces += self._by_modes(rows, at, factor, modes)
@@ -151,10 +151,6 @@ class CellModes:
         self.grid, self._cells = grid, cells
         self._there = np.array([modes is not None for modes in cells])
         self._stacks: dict[bytes, tuple[Modes, FloatArray, ComplexArray]] = {}
-
-    def serves(self, factor: FloatArray) -> bool:
-        """Return whether a sample has a weight."""
-        return bool((self._there & (factor > 0)).any())
 
     def combined(self, factor: FloatArray) -> Modes:
         """Return the modes of all samples, those of cell s with the weight ``factor[s]``."""
