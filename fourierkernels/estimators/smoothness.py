@@ -152,7 +152,10 @@ def estimate_decay(sample: ArrayLike, *, replicates: int = 199, seed: int = 0) -
 def decay_table(
     title: str, found: SampleDecay, kernels: Sequence[Kernel | str], *, dim: int = 1
 ) -> "Table":
-    """Return the estimated decay of a sample and, if it were that, the rate of each kernel."""
+    """Return the estimated decay of a sample and, if it were that, the rate of each kernel.
+
+    There is none ("–") at an end of the search, and where the MISE would be infinite.
+    """
     from rich import box
     from rich.table import Table
 
@@ -162,8 +165,9 @@ def decay_table(
     for fit in found.fits:
         exponent = fit.smoothness.exponent
         edge = _at_edge(exponent)
+        infinite = fit.smoothness.kind == "ordinary_smooth" and exponent <= 0.5
         rates = [
-            "–" if edge else str(rate_of_smoothness(fit.smoothness, shape, dim=dim))
+            "–" if edge or infinite else str(rate_of_smoothness(fit.smoothness, shape, dim=dim))
             for shape in shapes
         ]
         name = fit.smoothness.kind.replace("_", " ")

@@ -100,7 +100,13 @@ def sharp_rate(density: Density | str, kernel: Kernel | str, *, dim: int = 1) ->
 
 
 def rate_of_smoothness(smooth: Smoothness, kernel: Kernel | str, *, dim: int = 1) -> Rate:
-    """Return :func:`sharp_rate` of the densities of a smoothness class whose bound is reached."""
+    """Return :func:`sharp_rate` of the densities of a smoothness class whose bound is reached.
+
+    Raises
+    ------
+    ValueError
+        For a class of densities that are not square integrable.
+    """
     kernel = as_kernel(kernel)
     by_kernel = 2.0 * kernel.order
     if smooth.kind == "supersmooth":

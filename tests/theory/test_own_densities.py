@@ -311,6 +311,13 @@ def test_an_exponent_at_the_end_of_the_search_is_an_open_interval() -> None:
     assert next(iter(columns[4].cells)) == "–"
 
 
+def test_a_sample_of_a_density_that_is_not_square_integrable_has_no_rate() -> None:
+    found = estimate_decay(np.random.default_rng(0).gamma(0.4, size=5000), replicates=19)
+    assert found.fits[0].high < 0.5
+    rates = decay_table("x", found, ["fourier1"]).columns[4].cells
+    assert list(rates) == ["–", "(log n)^2/3 n^-1"]
+
+
 def test_a_supersmooth_shape_above_order_two_does_not_count_as_one_that_fits() -> None:
     x = np.random.default_rng(0).beta(3, 3, size=3000)
     found = estimate_decay(x, replicates=39)
