@@ -207,6 +207,17 @@ def test_columns_of_data_frames_keep_their_order() -> None:
     assert model.feature_names_in_.tolist() == ["a", "b"]
 
 
+def test_columns_of_a_dask_frame_keep_their_order() -> None:
+    dask, dataframe = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = density(**PROMISED).fit(dataframe.from_pandas(frame, npartitions=3))
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    parts = [dask.delayed(each) for each in (frame, frame, frame[["b", "a"]])]
+    turned = dataframe.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+    with pytest.raises(ValueError, match=r"X must have the columns \('a', 'b'\) as before"):
+        density(**PROMISED).fit(turned)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_bad_stream_is_one_clear_error(name: str) -> None:
     call, message = REFUSED[name]

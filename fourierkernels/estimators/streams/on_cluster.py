@@ -96,11 +96,14 @@ class _Pass:
 
     def merged(self, parts: list[tuple[Any, Layout | None]]) -> tuple[Any, Layout | None]:
         """Return the parts of several chunks as one."""
-        layouts = {layout for _, layout in parts if layout is not None}
-        if len(layouts) > 1:
-            raise ValueError(f"X and y must have as many columns in every chunk, got {layouts}")
+        layouts = [layout for _, layout in parts if layout is not None]
+        if len(set(layouts)) > 1:
+            raise ValueError(
+                f"X and y must have as many columns in every chunk, got {set(layouts)}"
+            )
         full = [part for part, _ in parts if part is not None]
-        return (reduce(self.merge, full) if full else None), next(iter(layouts), None)
+        layout = reduce(lambda one, other: one.named(other.names), layouts) if layouts else None
+        return (reduce(self.merge, full) if full else None), layout
 
 
 def is_dask(value: object) -> bool:
@@ -137,13 +140,13 @@ def dask_table(table: Any, columns: Columns) -> DaskSource:
 
 @dataclass(frozen=True)
 class _Assembled:
-    """Puts the arrays of a chunk in their places."""
+    """Puts the arrays of a chunk, or a data frame of points, in their places."""
 
     given: list[bool]
 
     def __call__(self, *arrays: Any) -> RawBlock:
         left = iter(arrays)
-        return RawBlock(*(np.asarray(next(left)) if given else None for given in self.given))
+        return RawBlock(*(next(left) if given else None for given in self.given))
 
 
 def _chunks(array: Any) -> list[Any]:
