@@ -173,6 +173,18 @@ def test_heads_that_are_alike_are_told_from_chance(make_maps: Make) -> None:
     assert found.null.shape == (49, 1)
 
 
+@pytest.mark.parametrize("metric", ["frobenius", "frobenius_per_sqrt_n", "cosine"])
+def test_permutations_that_change_no_distance_count_as_alike(metric: str) -> None:
+    """Rows of two keys: a permutation of both heads alike is the same distance, rounded anew."""
+    for seed in range(20):
+        weights = np.random.default_rng(seed).random((1, 2, 2))
+        maps = np.stack([weights, 1 - weights], axis=-1)
+        rng = np.random.default_rng(seed)
+        found = permutation_null(maps, metric=metric, permutations=99, rng=rng)
+        gaps = found.null - found.observed
+        assert found.p_value[0] == (1 + (gaps < 1e-9).sum()) / 100
+
+
 def test_null_of_outputs_is_refused(make_maps: Make) -> None:
     with pytest.raises(ValueError, match="metric must compare maps, got cka"):
         permutation_null(make_maps(1, 2, 3, 3), metric="cka", rng=np.random.default_rng(0))
