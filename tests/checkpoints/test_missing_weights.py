@@ -102,6 +102,39 @@ def test_no_class_is_named_that_would_not_read_the_weights(own: Tiny) -> None:
         load_checkpoint(folder)
 
 
+def extended(folder: Path, **tensors: torch.Tensor) -> None:
+    """Add tensors to the weights of a folder."""
+    whole = {**load_file(folder / "model.safetensors"), **tensors}
+    save_file(whole, folder / "model.safetensors", {"format": "pt"})
+
+
+def test_layers_that_the_config_leaves_out_are_named(own: Tiny) -> None:
+    folder = own("bert")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 2}))
+    (note,) = load_checkpoint(folder).notes
+    assert "does not have: 16, first encoder.layer.2.attention" in note
+    assert load_checkpoint(folder, random_weights=True).notes == ()
+
+
+def test_biases_of_queries_that_the_config_leaves_out_are_named(own: Tiny) -> None:
+    folder = own("llama")
+    assert load_checkpoint(folder).notes == ()
+    extended(folder, **{"layers.1.self_attn.q_proj.bias": torch.ones(16)})
+    (note,) = load_checkpoint(folder).notes
+    assert note.endswith(
+        "LlamaModel of its config.json does not have: 1, first layers.1.self_attn.q_proj.bias"
+    )
+
+
+def test_heads_for_tasks_and_buffers_are_left_out_without_a_note(own: Tiny) -> None:
+    folder = own("bert")
+    transformers.BertForPreTraining.from_pretrained(folder).save_pretrained(folder)
+    extended(folder, **{"bert.embeddings.position_ids": torch.arange(32)[None]})
+    assert load_checkpoint(folder).notes == ()
+    assert load_checkpoint(folder, task_head=True).notes == ()
+
+
 TWO_SIDED = ["CLIP", "Siglip", "Siglip2", "ChineseCLIP", "AltCLIP", "MetaClip2"]
 
 

@@ -25,6 +25,7 @@ from fourierkernels.checkpoints.formats.transformers_weights import (
     class_hint,
     recomputed,
     take_side,
+    unused_note,
 )
 from fourierkernels.checkpoints.memory import check_size
 from fourierkernels.models.tensor_files import (
@@ -32,6 +33,8 @@ from fourierkernels.models.tensor_files import (
     read_tensors,
     without_wrappers,
 )
+
+Loaded = tuple[Any, tuple[str, ...], tuple[str, ...]]  # a network, what is untrained, and notes
 
 _EAGER = {"attn_implementation": "eager", "dtype": torch.float32}
 
@@ -44,11 +47,11 @@ def load_folder(request: LoadRequest) -> Checkpoint:
     task = files.task_class if request.task_head and request.model_class is None else None
     build = _build if request.random_weights else _load
     with offline_and_quiet():
-        model, untrained = build(folder, task or request.model_class)
-    notes: tuple[str, ...] = ()
+        model, untrained, notes = build(folder, task or request.model_class)
     if files.adapter is not None and not request.random_weights:
         untrained = merge_adapter(model, files.adapter, untrained)
-        notes = (f"adapter: {files.adapter.name}, merged into the weights of {folder.name}",)
+        merged = f"adapter: {files.adapter.name}, merged into the weights of {folder.name}"
+        notes = (*notes, merged)
     loaded = transformers_checkpoint(model, request)
     loaded = replace(loaded, untrained=untrained, notes=(*loaded.notes, *notes))
     if task is None or model.base_model is model:
@@ -104,23 +107,24 @@ def _named_class(model_class: str) -> Any:
     return found
 
 
-def _build(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
+def _build(folder: Path, model_class: str | None) -> Loaded:
     """Build the architecture of config.json with random weights, none of which is untrained."""
     config = _config(folder, model_class)
     with one_line(f"config.json of {folder.name} cannot be used"):
         if model_class is None:
             auto = transformers.AutoModel
-            return auto.from_config(config, trust_remote_code=False, **_EAGER), ()
-        return _named_class(model_class)._from_config(config, **_EAGER), ()
+            return auto.from_config(config, trust_remote_code=False, **_EAGER), (), ()
+        return _named_class(model_class)._from_config(config, **_EAGER), (), ()
 
 
-def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
+def _load(folder: Path, model_class: str | None) -> Loaded:
     """Load the weights: safetensors first, else a .bin of plain tensors.
 
-    Also return the parameters behind the last map that they leave at random values.
+    Also return the parameters behind the last map that they leave at random values, and a note if
+    they hold tensors of the body that the network of the config does not have.
     """
-    if model_class is not None and (side := _load_side(folder, model_class)) is not None:
-        return side, ()
+    if model_class is not None and (found := _load_side(folder, model_class)) is not None:
+        return found
     config = _config(folder, model_class)
     owner = transformers.AutoModel if model_class is None else _named_class(model_class)
     with one_line(f"weights of {folder.name} cannot be read"):
@@ -144,10 +148,10 @@ def _load(folder: Path, model_class: str | None) -> tuple[Any, tuple[str, ...]]:
     untrained = _check_complete(folder.name, model, report)
     # sdpa, the default, returns an empty tuple of maps without a warning.
     model.set_attn_implementation("eager")
-    return model, untrained
+    return model, untrained, unused_note(folder.name, model, report["unexpected_keys"])
 
 
-def _load_side(folder: Path, model_class: str) -> Any:
+def _load_side(folder: Path, model_class: str) -> Loaded | None:
     """Return the part of a class of a network of images and texts; None for any other network.
 
     transformers reads some of these parts from a whole network, and leaves others random.
@@ -156,7 +160,9 @@ def _load_side(folder: Path, model_class: str) -> Any:
     with suppress(ValueError):  # the class itself may read what the whole does not
         whole = {} if _names_no_type(folder) else vars(_config(folder, None))
         if any(type(part) is wanted for part in whole.values()):
-            return take_side(_load(folder, None)[0], model_class)
+            model, _, notes = _load(folder, None)
+            side = take_side(model, model_class)
+            return None if side is None else (side, (), notes)
     return None
 
 

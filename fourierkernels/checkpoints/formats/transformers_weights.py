@@ -98,6 +98,33 @@ def _drawn(model: Any, module: Any, name: str, seed: int) -> Tensor:
     return parameter
 
 
+def unused_note(name: str, model: Any, unexpected: Collection[str]) -> tuple[str, ...]:
+    """Return a note on tensors of the body that a network has no place for; nothing without any.
+
+    A config that is not that of the weights leaves out layers or biases, and the maps are those of
+    another network. Heads for tasks are left out on purpose, and buffers are computed.
+
+    Parameters
+    ----------
+    name : str
+        Of the folder.
+    model : PreTrainedModel
+        The network that was loaded.
+    unexpected : collection of str
+        Names of tensors that it does not have.
+    """
+    body, prefix = model.base_model, f"{model.base_model_prefix}."
+    own, buffers = dict(body.named_children()), dict(body.named_buffers())
+    bare = {key.removeprefix(prefix) for key in unexpected} - buffers.keys()
+    unused = sorted(key for key in bare if own.get(key.partition(".")[0]) is not None)
+    if not unused:
+        return ()
+    return (
+        f"tensors in the weights of {name} that {type(model).__name__} of its config.json does "
+        f"not have: {len(unused)}, first {unused[0]}",
+    )
+
+
 def class_hint(model: Any, missing: Sequence[str]) -> str:
     """Return the end of a message: the class to name whose network has none of what is missing.
 
