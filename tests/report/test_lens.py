@@ -234,6 +234,22 @@ def test_attribution_is_the_slow_integral_and_adds_up(
     assert abs(rough.gap) > 10 * abs(found.gap)
 
 
+@torch.no_grad()
+def test_losses_in_half_precision_are_not_rounded_to_it() -> None:
+    """Steps of bfloat16 near a loss of 4 are 0.03: larger than most effects."""
+    model = gpt2().to(torch.bfloat16)
+    found = HeadLens(model, tokens="ids").effects([IDS, OTHER])
+    for text, loss in zip((IDS, OTHER), found.whole, strict=True):
+        scores = model(input_ids=ids(text)).logits[0].double()
+        wanted = float(nn.functional.cross_entropy(scores[:-1], ids(text)[0, 1:]))
+        assert loss == pytest.approx(wanted, rel=1e-5)
+
+
+def test_attribution_in_half_precision_adds_up_to_rounding() -> None:
+    found = HeadLens(gpt2().to(torch.bfloat16), tokens="ids").attribution(IDS)
+    assert abs(found.gap) < 0.1 * abs(found.whole - found.without)
+
+
 def test_generated_tokens_have_the_rows_that_a_cache_gives() -> None:
     model = gpt2()
     model.config.eos_token_id = model.generation_config.eos_token_id = None

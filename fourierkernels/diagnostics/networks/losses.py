@@ -104,20 +104,25 @@ def _states(
 
 
 def token_scores(output: Any) -> Tensor:
-    """Return the scores of tokens in what a network puts out, ``(B, n, V)``."""
+    """Return the scores of tokens in what a network puts out, ``(B, n, V)``, in float32 or more."""
     scores = getattr(output, "logits", output)
     if not isinstance(scores, Tensor):
         raise ValueError(f"network must give scores of tokens, got {type(output).__name__}")
-    return scores
+    return _wide(scores)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """Return half precision as float32: a loss in it would move in steps of a hundredth."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _last_states(output: Any) -> Tensor:
     for name in ("last_hidden_state", "logits"):
         if isinstance(found := getattr(output, name, None), Tensor):
-            return found
+            return _wide(found)
     if not isinstance(output, Tensor):
         raise ValueError(f"network must give one tensor of states, got {type(output).__name__}")
-    return output
+    return _wide(output)
 
 
 LOSSES = {
