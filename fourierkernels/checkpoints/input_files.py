@@ -29,8 +29,8 @@ class TextFile:
     blank_lines: bool = False
 
     def __iter__(self) -> Iterator[str]:
-        with self.path.open(encoding="utf-8-sig", newline="\n") as lines:
-            texts = map(str.strip, lines)
+        with self.path.open("rb") as lines:
+            texts = (_decoded(line, self.path, number) for number, line in enumerate(lines, 1))
             yield from (text for text in texts if text or self.blank_lines)
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ def read_texts(path: str | Path, *, blank_lines: bool = False) -> TextFile:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             digest.update(line)
-            filled = bool(_decoded(line, file, number).strip())
+            filled = bool(_decoded(line, file, number))
             texts, skipped = texts + filled, skipped + (not filled)
     if not texts:
         raise ValueError(
@@ -72,8 +72,9 @@ def read_texts(path: str | Path, *, blank_lines: bool = False) -> TextFile:
 
 
 def _decoded(line: bytes, file: Path, number: int) -> str:
+    """Return the text of a line; files that were joined may have a mark of UTF-8 at any line."""
     try:
-        return line.decode("utf-8-sig")
+        return line.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
         raise ValueError(f"text file must be UTF-8, got line {number} of {file}: {error}") from None
 

@@ -126,6 +126,14 @@ def test_empty_lines_are_skipped_counted_and_the_file_is_read_again(tmp_path: Pa
     assert list(texts) == list(texts) == ["one", "two words"]
 
 
+def test_marks_of_utf_8_inside_joined_files_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "joined.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\xef\xbb\xbf\n\xef\xbb\xbftwo\n")
+    texts = read_texts(path)
+    assert (list(texts), len(texts), texts.n_skipped) == (["one", "two"], 2, 1)
+    assert list(read_texts(path, blank_lines=True)) == ["one", "", "two"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [(b"\n \n", "at least one text, got 2 empty lines"), (b"ok\n\xff\n", "UTF-8, got line 2")],
