@@ -23,6 +23,7 @@ from fourierkernels.diagnostics.controls import CONTROLS, POSITION, ROWS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
 from fourierkernels.diagnostics.maps import InapplicableError, RowSums, check_rows
 from fourierkernels.diagnostics.positions import mean_positions, position_classes
+from fourierkernels.diagnostics.statistic_summary import check_tokens
 from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
 from fourierkernels.foundation.validation import as_real, check_choice, check_finite
 
@@ -283,7 +284,7 @@ def chance_distances(
         raise ValueError(
             f"maps must have shape (heads, n, m) or (layers, heads, n, m), got shape {array.shape}"
         )
-    kept = None if special is None else np.asarray(special, dtype=bool)
+    kept = None if special is None else check_tokens(array.shape[-1], None, special)[1]
     classes = _text_classes(array) if control == POSITION else None
     found = []
     for number, layer in enumerate(array.reshape(-1, *array.shape[-3:])):

@@ -522,3 +522,10 @@ def test_texts_of_one_key_add_no_zeros() -> None:
         with_one.add(one)
     without.add(maps)
     assert with_one.summary().layer_average == without.summary().layer_average
+
+
+@pytest.mark.parametrize("special", [[True], [0, 3, 1, 1], [[True, False, False, False]]])
+def test_special_tokens_that_are_not_one_per_key_are_refused(special: list[object]) -> None:
+    maps = np.full((2, 4, 4), 0.25)
+    with pytest.raises(ValueError, match=r"special must be booleans of shape \(4,\)"):
+        chance_distances(maps, special=special)
