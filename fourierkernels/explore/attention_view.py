@@ -124,10 +124,11 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
     def sentence(self) -> str:
         """Return where the row looks, how wide it is, and what the norms of the keys change."""
         state, result = self.state, self.result
-        best = int(result.softmax.argmax())
+        best, one = int(result.softmax.argmax()), self._layer(state.layer)
+        query = _said(self.queries, state.token, one.queries)
         return (
-            f"Layer {state.layer}, head {state.head}, query {self.queries[state.token]!r}: "
-            f"{result.softmax[best]:.0%} of the weight is on {self.tokens[best]!r}; the row is as "
+            f"Layer {state.layer}, head {state.head}, query {query}: {result.softmax[best]:.0%} of "
+            f"the weight is on {_said(self.tokens, best, one.keys)}; the row is as "
             f"wide as an even one over {result.width:.1f} keys. The norms of the keys, which "
             f"spread by {result.spread:.0%} about their mean, move {result.moved:.0%} of the "
             "weight; if all were equal, softmax would be the regression with a Gaussian kernel."
@@ -149,8 +150,9 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
 
     def point(self, panel: str, x: float, y: float, *, pressed: bool) -> None:
         """Make the token under the pointer the query, where queries and keys are the same."""
-        if panel == "rows" and self.queries == self.tokens:
-            self.set(token=int(np.clip(round(x), 0, len(self.queries) - 1)))
+        one = self._layer(self.state.layer)
+        if panel == "rows" and self.queries == self.tokens and one.queries == one.keys:
+            self.set(token=int(np.clip(round(x), 0, one.queries - 1)))
 
     def press(self, key: str) -> None:
         """Go to the token before or after, or to the head before or after."""
@@ -264,6 +266,11 @@ def _without_overlap(names: Sequence[tuple[str, float, float]]) -> list[tuple[st
 def _named(weights: FloatArray) -> IntArray:
     """Return which keys have their names below: all of few, the strongest of many."""
     return np.sort(np.argsort(-weights)[:_NAMED])
+
+
+def _said(names: Sequence[str], place: int, count: int) -> str:
+    """Return the name of one of so many tokens; its number where a layer has tokens of its own."""
+    return repr(names[place]) if len(names) == count else f"number {place + 1}"
 
 
 def _short(token: str) -> str:

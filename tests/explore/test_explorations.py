@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, PvtConfig, PvtModel
 
 import fourierkernels as fk
 from fourierkernels import explore, theory
@@ -420,3 +420,15 @@ def test_keys_of_a_layer_with_fewer_have_their_numbers() -> None:
     names = [view._name(k, len(view.tokens)) for k in range(len(view.tokens))]
     assert names == [str(token)[:12] for token in view.tokens]
     assert view._name(2, len(view.tokens) - 1) == "3"
+
+
+def test_sentence_numbers_tokens_of_layers_that_have_their_own() -> None:
+    """PVT pools its keys in the first stages, and none of its tokens has a name."""
+    sizes = {"image_size": 32, "num_encoder_blocks": 2, "hidden_sizes": [8, 16], "depths": [1, 1]}
+    more = {"patch_sizes": [4, 2], "strides": [4, 2], "num_attention_heads": [1, 2]}
+    network = PvtModel(PvtConfig(**sizes, **more, sequence_reduction_ratios=[2, 1])).eval()
+    view = explore.attention(network, torch.zeros(1, 3, 32, 32)).set(layer=0, token=63)
+    assert "query number 64: " in view.sentence()
+    assert f"is on number {view.result.softmax.argmax() + 1};" in view.sentence()
+    view.point("rows", 5.0, 0.0, pressed=True)  # no query is among the pooled keys
+    assert view.state.token == 63
