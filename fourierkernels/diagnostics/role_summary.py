@@ -104,7 +104,7 @@ def _chosen(names: Sequence[str] | str, n: int, m: int) -> list[str]:
     """Return the roles to measure on maps of n queries and m keys."""
     asked = check_roles(names)
     found = [name for name in asked if n == m or not ROLES[name].own]
-    if len(found) < len(asked) and names not in ("all", ["all"]):
+    if len(found) < len(asked) and "all" not in (names, *names):
         own = ", ".join(name for name in asked if name not in found)
         raise ValueError(f"maps must have as many queries as keys for {own}, got {n} and {m}")
     return found

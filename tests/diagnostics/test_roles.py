@@ -167,7 +167,8 @@ def test_ids_with_which_texts_may_end_are_not_drawn() -> None:
 
 def test_roles_that_maps_have_not_are_refused_where_they_are_asked_for() -> None:
     maps = np.full((2, 3, 5), 1 / 5)
-    assert set(head_roles(maps)) == {"first", "delimiter"}
+    for names in ("all", ["all"], ("all",)):
+        assert set(head_roles(maps, names=names)) == {"first", "delimiter"}
     assert head_roles(maps, names="none") == {}
     with pytest.raises(ValueError, match="as many queries as keys for previous, got 3 and 5"):
         head_roles(maps, names=["first", "previous"])
