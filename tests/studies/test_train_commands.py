@@ -278,6 +278,13 @@ def test_published_numbers_stand_beside_the_preset_trained_to_its_end(
     assert [is_of_preset(replace(run, **other)) for other in others] == [False, False]
 
 
+def test_run_in_more_parts_than_its_preset_has_sequences_is_of_another_recipe() -> None:
+    usual = setup("translation", preset="tiny", mixer="attention")
+    assert usual.recipe.batch == 1
+    parts = setup("translation", preset="tiny", mixer="attention", batch=4, accumulation=4)
+    assert [is_of_preset(run) for run in (usual, parts)] == [True, False]
+
+
 def test_runs_of_other_settings_have_other_folders(texts: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(texts, other)

@@ -150,10 +150,10 @@ def is_of_preset(run: Setup) -> bool:
     So a teacher, other options of the mixer, or a recipe of other steps or rates is not.
     """
     usual: Preset = run.chosen_preset
-    free = {name: getattr(run.recipe, name) for name in FREE}
     own = usual.mixer_options.get(run.mixer, {})
     same = {**own, **run.mixer_options} == own and run.teacher is None
-    return same and replace(usual.recipe, **free) == run.recipe
+    pairs = zip(asdict(usual.recipe).items(), asdict(run.recipe).values(), strict=True)
+    return same and all(one == other for (name, one), other in pairs if name not in FREE)
 
 
 def model_digest(run: Setup) -> str:
