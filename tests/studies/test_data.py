@@ -21,7 +21,7 @@ from fourierkernels.studies.engine.data_sets import find_row
 from fourierkernels.studies.language import corpora
 from fourierkernels.studies.language.corpora import CORPORA, read_corpus
 from fourierkernels.studies.masked.sets import DOCUMENTS
-from fourierkernels.studies.texts.plain import words_of
+from fourierkernels.studies.texts.plain import text_files, words_of
 from fourierkernels.studies.texts.recall_text import GIVEN, VALUES, recall_lines
 from fourierkernels.studies.texts.token_files import (
     build_token_files,
@@ -126,6 +126,15 @@ def test_packed_texts_are_those_that_are_not(tmp_path: Path) -> None:
     for split in ("train", "valid", "test"):
         (packed / f"{split}.txt.gz").rename(packed / f"book of {split}.txt.gz")
     assert read_corpus(packed, folder=tmp_path / "cache").corpus == "text"
+
+
+def test_text_that_is_there_packed_too_is_read_once(tmp_path: Path) -> None:
+    for number in range(6):
+        content = f"text number {number}\n".encode()
+        (tmp_path / f"{number}.txt").write_bytes(content)
+        (tmp_path / f"{number}.txt.gz").write_bytes(gzip.compress(content))
+    paths = [path.name for split in text_files(tmp_path).values() for path in split]
+    assert sorted(paths) == [f"{number}.txt" for number in range(6)]
 
 
 def test_truncated_wikitext_is_recognised_by_its_count(wikitext: Path, tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def open_texts(folder: Path) -> Source:
     """Return the texts of train.txt, valid.txt and test.txt, or of all .txt files, split by file.
 
     By file, and not by line, because neighbouring lines repeat each other. The order and the split
-    follow a digest of the path of each file in the folder, and so no random numbers.
+    follow a digest of the path of each file in the folder, and so no random numbers. A file that
+    is there packed and not packed is read once.
 
     Raises
     ------
@@ -77,7 +78,8 @@ def _plain_or_packed(path: Path) -> Path:
 
 
 def _split_files(folder: Path) -> dict[str, list[Path]]:
-    found = [*folder.rglob("*.txt"), *folder.rglob(f"*.txt{_PACKED}")]
+    packed = (path.with_suffix("") for path in folder.rglob(f"*.txt{_PACKED}"))
+    found = map(_plain_or_packed, {*folder.rglob("*.txt"), *packed})
     paths = sorted(path for path in found if path.is_file())
 
     def key(path: Path) -> str:
