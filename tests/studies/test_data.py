@@ -137,6 +137,14 @@ def test_text_that_is_there_packed_too_is_read_once(tmp_path: Path) -> None:
     assert sorted(paths) == [f"{number}.txt" for number in range(6)]
 
 
+def test_byte_order_mark_is_no_word(tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt").write_text("the cat\n" * 3, encoding="utf-8-sig")
+    found = read_corpus(tmp_path, folder=tmp_path / "cache")
+    assert found.vocabulary.words == ("<eos>", "<unk>", "the", "cat")
+    assert found.counts == dict.fromkeys(("train", "valid", "test"), 9)
+
+
 def test_truncated_wikitext_is_recognised_by_its_count(wikitext: Path, tmp_path: Path) -> None:
     (wikitext / "wiki.train.tokens").write_text(LINES["train"][:-10])
     with pytest.raises(ValueError, match="train text of wikitext-103 must have 17 tokens, got 14"):

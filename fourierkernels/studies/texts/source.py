@@ -62,6 +62,8 @@ def source_of_files(
 def text_lines(path: Path, *, most: int | None = None) -> Iterator[str]:
     """Yield the lines of a UTF-8 file, unpacked if its name ends in .gz.
 
+    A byte order mark at its beginning is left out.
+
     Parameters
     ----------
     most : int, optional
@@ -119,4 +121,4 @@ def _decoded(line: bytes, path: object, number: int, *, cut: bool) -> str:
         raise ValueError(f"{path} must be UTF-8 text, got line {number}: {error}") from None
     if "\0" in text:
         raise ValueError(f"{path} must be text, got a zero byte in line {number}")
-    return text
+    return text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
