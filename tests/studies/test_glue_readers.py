@@ -172,6 +172,18 @@ def test_a_twentieth_is_held_out_and_no_row_is_lost(tmp_path: Path) -> None:
     assert np.isnan(data.unlabelled["test.tsv"].labels).all()
 
 
+def test_broken_row_without_label_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "test.tsv"
+    lines = ("index\tsentence", "0\tone", "1\ttwo\tand a half", "2\tthree")
+    path.write_text("".join(f"{line}\n" for line in lines))
+    found = read_rows(path, TASKS["sst2"], labelled=False)
+    assert found.rows == [Row((text,), None) for text in ("one", "", "three")]
+    assert found.broken == 1
+    path.write_text("\n".join((*lines[:2], lines[3], "", "")))
+    found = read_rows(path, TASKS["sst2"], labelled=False)
+    assert found.rows == [Row((text,), None) for text in ("one", "three")]
+
+
 def test_task_is_found_among_others(tmp_path: Path) -> None:
     task_folder(tmp_path / "RTE")
     assert is_task(tmp_path)

@@ -11,7 +11,8 @@ In-Context Learning: An Information Compression Perspective"; the others have no
 Tables of tabs as GLUE distributes them: no quotes, sometimes no header, sometimes broken rows.
 
 A quotation mark is a character like any other, and a row ends where its line does. A row of another
-number of fields than the header's is left out and counted; a file with many of them is refused.
+number of fields than the header's is left out and counted; a file with many of them is refused. In
+a file without labels its place stays, with empty texts: what is predicted is numbered by rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -144,7 +145,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a file, and how many broken ones were left out."""
+    """The rows of a file, and how many broken ones were left out, or have no texts."""
 
     rows: list[Row]
     broken: int
@@ -173,19 +174,22 @@ def read_rows(path: Path, task: Task, *, labelled: bool = True) -> Rows:
     header = first if named or task.header is None else list(task.header)
     wanted = (*task.texts, *([task.label] if labelled else []))
     places = _places(path, header, wanted)
-    found, broken = [], 0
+    found, broken, number = [], 0, int(named)
     rest = lines if named else _again(first, lines)
     for number, fields in enumerate(rest, start=1 + named):
         if len(fields) != len(header):
             broken += 1
+            if any(fields) and not labelled:
+                found.append(Row(("",) * len(task.texts), None))
             continue
         values = [fields[place].strip() for place in places]
         label = _label(path, number, task, values.pop()) if labelled else None
         found.append(Row(tuple(values), label))
-    if not found or broken > max(_BROKEN * len(found), 1):
+    whole = number - named - broken
+    if not whole or broken > max(_BROKEN * whole, 1):
         raise ValueError(
             f"{path} must have rows of {len(header)} fields ({', '.join(header)}), "
-            f"got {len(found)} of them and {broken} of other lengths"
+            f"got {whole} of them and {broken} of other lengths"
         )
     return Rows(found, broken)
 
