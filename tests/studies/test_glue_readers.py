@@ -157,6 +157,7 @@ def test_long_texts_are_cut_and_counted(tmp_path: Path) -> None:
     data = opened(task_folder(tmp_path), length=8)
     assert data.splits["test"].cut == 10
     assert (data.splits["test"].batch([0], 8)["tokens"] != PADDING).all()
+    assert {name: split.cut for name, split in data.splits.items()} == data.counts
 
 
 def test_a_twentieth_is_held_out_and_no_row_is_lost(tmp_path: Path) -> None:

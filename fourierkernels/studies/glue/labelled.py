@@ -37,18 +37,23 @@ class Encoded:
         Where each ends, and how many numbers its first segment has, marks included.
     labels : ndarray, shape (n,)
         Numbers of classes, or what is to be predicted; NaN if not given.
-    cut : int
-        Sequences that were too long.
+    long : ndarray, shape (n,)
+        Which were too long, and are cut.
     """
 
     numbers: NDArray[np.int32]
     ends: NDArray[np.int64]
     firsts: NDArray[np.int64]
     labels: NDArray[np.float64]
-    cut: int
+    long: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.ends)
+
+    @property
+    def cut(self) -> int:
+        """Sequences that were too long."""
+        return int(self.long.sum())
 
     def batch(self, members: Sequence[int], length: int) -> Batch:
         """Return sequences as one batch, all of one length.
@@ -77,7 +82,8 @@ class Encoded:
         rows = [self.numbers[starts[m] : self.ends[m]] for m in members]
         ends = np.cumsum([len(row) for row in rows])
         numbers = np.concatenate(rows)
-        return Encoded(numbers, ends, self.firsts[members], self.labels[members], self.cut)
+        firsts, labels, long = self.firsts[members], self.labels[members], self.long[members]
+        return Encoded(numbers, ends, firsts, labels, long)
 
 
 @dataclass(frozen=True)
@@ -241,7 +247,7 @@ def _classes(home: Path, task: Task, tables: Mapping[str, Sequence[Row]]) -> tup
 def _encode(rows: Sequence[Row], pieces: Pieces, classes: Sequence[str], length: int) -> Encoded:
     numbers: list[NDArray[np.int32]] = []
     firsts: list[int] = []
-    cut = 0
+    long: list[bool] = []
     for first in range(0, len(rows), _CHUNK):
         chunk = rows[first : first + _CHUNK]
         sides = [
@@ -249,7 +255,7 @@ def _encode(rows: Sequence[Row], pieces: Pieces, classes: Sequence[str], length:
         ]
         for parts in zip(*sides, strict=True):
             own = [FIRST, *(number for part in parts for number in (*part, SEPARATOR))]
-            cut += len(own) > length
+            long.append(len(own) > length)
             numbers.append(np.array(own[:length], dtype=np.int32))
             firsts.append(min(len(parts[0]) + 2, length))
     return Encoded(
@@ -257,7 +263,7 @@ def _encode(rows: Sequence[Row], pieces: Pieces, classes: Sequence[str], length:
         np.cumsum([len(own) for own in numbers]),
         np.array(firsts),
         np.array([_number(row.label, classes) for row in rows]),
-        cut,
+        np.array(long),
     )
 
 
