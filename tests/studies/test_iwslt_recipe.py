@@ -184,3 +184,11 @@ def test_tokenised_bleu_counts_punctuation_marks_as_words() -> None:
     right, other = "it's a cat, isn't it?", "it's a cat , isn 't it ?"
     assert tokenised_bleu([other], [right]) == pytest.approx(100)
     assert tokenised_bleu(["a dog"], [right]) < 5
+
+
+def test_tokenised_bleu_is_neither_smoothed_nor_of_unknown_words() -> None:
+    """Scores of fairseq/scoring/bleu.py: 0 without a 4-gram in common, and no word is unknown."""
+    assert tokenised_bleu(["a b c x"], ["a b c d"]) == 0
+    texts = ["a b c d e", "f <unk> g"]
+    counted = 100 * (7 / 8 * 4 / 6 * 3 / 4 * 2 / 2) ** (1 / 4)
+    assert tokenised_bleu(texts, texts) == pytest.approx(counted)

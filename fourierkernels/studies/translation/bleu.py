@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.extras import require
 from fourierkernels.foundation.validation import check_integer, check_number
+from fourierkernels.foundation.words import UNKNOWN
 from fourierkernels.studies.texts.plain import words_of
 
 ORDERS = 4
+_MISSED = "\ufffd"  # in the place of an unknown word of a reference, which no translation has
 # A row per sentence: words of the translation, words of the reference, n-grams that agree for n =
 # 1 to 4, n-grams of the translation.
 Counts = NDArray[np.int64]  # (n, 2 + 2 · 4)
@@ -150,15 +152,18 @@ def tokenised_bleu(translations: Sequence[str], references: Sequence[str]) -> fl
     So ``fairseq-generate --remove-bpe`` scores (``fairseq_cli/generate.py`` and
     ``fairseq/scoring/bleu.py`` of https://github.com/facebookresearch/fairseq), whose words are
     those of Moses' tokenizer; here they are those of
-    :func:`~fourierkernels.studies.texts.plain.words_of`.
+    :func:`~fourierkernels.studies.texts.plain.words_of`. Nothing is smoothed, and an unknown word
+    of a reference is right nowhere.
 
     Examples
     --------
     >>> tokenised_bleu(["it's a cat, isn't it?"], ["it's a cat, isn't it?"])  # doctest: +SKIP
     100.0
     """
-    split = ([" ".join(words_of(text)) for text in texts] for texts in (translations, references))
-    return bleu_of(sentence_counts(*split, tokenize="none")).bleu
+    known = [text.replace(UNKNOWN, _MISSED) for text in references]
+    split = ([" ".join(words_of(text)) for text in texts] for texts in (translations, known))
+    counts = sentence_counts(*split, tokenize="none")
+    return _score(counts.sum(axis=0), smoothing="none")[0]
 
 
 def bleu_by_class(counts: Counts, classes: NDArray[np.int64]) -> dict[int, Bleu]:
@@ -230,11 +235,11 @@ def _mean_gap(ones: Counts, others: Counts) -> float:
     return float(np.mean([_score(a)[0] - _score(b)[0] for a, b in zip(ones, others, strict=True)]))
 
 
-def _score(sums: NDArray[np.int64]) -> tuple[float, float, list[float]]:
+def _score(sums: NDArray[np.int64], smoothing: str = "exp") -> tuple[float, float, list[float]]:
     """Return BLEU, its brevity penalty and its precisions, as sacrebleu computes them."""
     from sacrebleu.metrics import BLEU
 
     translated, expected, *ngrams = sums.tolist()
     agree, total = ngrams[:ORDERS], ngrams[ORDERS:]
-    score = BLEU.compute_bleu(agree, total, translated, expected, smooth_method="exp")
+    score = BLEU.compute_bleu(agree, total, translated, expected, smooth_method=smoothing)
     return float(score.score), float(score.bp), list(score.precisions)
