@@ -177,6 +177,17 @@ def test_too_few_episodes_are_refused() -> None:
     )
 
 
+def test_parts_of_an_update_count_its_steps_alike(data: ControlData) -> None:
+    source = updates(data)
+    for first in range(0, 80, 8):
+        whole = source.__getitems__(range(first, first + 8))
+        parts = [source.__getitems__([place]) for place in range(first, first + 8)]
+        assert whole["counted"].item() == (~whole["padding"]).sum()
+        assert sum(part["counted"].item() for part in parts) == whole["counted"].item()
+    with pytest.raises(ValueError, match="must be of one update, got those of 2"):
+        source.__getitems__([7, 8])
+
+
 def test_scores_are_those_of_d4rl() -> None:
     """Of d4rl/infos.py, REF_MIN_SCORE and REF_MAX_SCORE."""
     published = {

@@ -207,7 +207,8 @@ def test_loss_and_its_gradient_depend_on_valid_steps_alone(mixer: str, data: Con
 def test_loss_is_the_mean_square_over_valid_steps(data: ControlData) -> None:
     preset = PRESETS["tiny"]
     model = control.STUDY.build(preset, data, "softmax", {}).eval()
-    batch = control.STUDY.batches(preset, data, preset.recipe).__getitems__(range(9))
+    whole = range(preset.recipe.batch)
+    batch = control.STUDY.batches(preset, data, preset.recipe).__getitems__(whole)
     keys = ("returns", "states", "actions", "steps")
     found = model(*(batch[key] for key in keys), padding=batch["padding"]).actions
     total, count = 0.0, 0

@@ -115,7 +115,8 @@ class ControlStudy(Study[ControlPreset, ControlData, DecisionTransformer]):
 
         def loss(model: DecisionTransformer, batch: Batch) -> Tensor:
             predicted, wanted = predicted_actions(model, batch)
-            return functional.mse_loss(predicted, wanted)
+            mean, counted = functional.mse_loss(predicted, wanted), batch["counted"].to(wanted)
+            return mean * (len(predicted) / counted[0])
 
         def validate(model: DecisionTransformer, process: int, processes: int) -> tuple[float, ...]:
             return _sums(model, data, "valid", part=(process, processes))

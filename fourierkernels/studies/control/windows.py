@@ -1,6 +1,6 @@
 """Windows of episodes as batches, in the order of a run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.studies.control.control_data import ControlData
-from fourierkernels.studies.engine.epochs import Batch, DrawnOrder, Epochs
+from fourierkernels.studies.engine.epochs import Batch, Collate, DrawnOrder, Epochs, Order
 
 _BLOCK = 65_536  # draws made at once
 
@@ -23,6 +23,11 @@ def control_updates(
     An episode is drawn in proportion to its length and a step of it evenly, as gym/experiment.py of
     github.com/kzl/decision-transformer does it: so each step of the training episodes is as
     likely to begin a window.
+
+    Windows at the end of an episode have fewer steps. "counted" of a batch, shape ``(1,)``, is how
+    many steps its share of the update would have if all windows had equally many: a sum of errors
+    over it has the mean over processes and accumulated gradients that is the mean over all steps of
+    the update.
 
     Parameters
     ----------
@@ -42,17 +47,42 @@ def control_updates(
     def draw(block: int) -> NDArray[np.int64]:
         return np.random.default_rng([seed, block]).integers(int(ends[-1]), size=_BLOCK)
 
-    def collate_steps(drawn: list[int]) -> Batch:
+    def begun_at(drawn: list[int]) -> Windows:
         """Return the windows that begin at some of the training steps."""
         firsts = np.array(drawn)
         episode = np.searchsorted(ends, firsts, side="right")
         before = firsts - (ends[episode] - split.lengths[episode])
         lengths = np.minimum(context, split.lengths[episode] - before)
-        windows = np.stack([split.starts[episode] + before, lengths, before], axis=1)
-        return collate(data, windows, context=context)
+        return np.stack([split.starts[episode] + before, lengths, before], axis=1)
 
-    order = DrawnOrder(draw, _BLOCK)
-    return Epochs(collate_steps, examples=split.steps, steps=steps, batch=batch, order=order)
+    return _ControlUpdates(
+        lambda drawn: collate(data, begun_at(drawn), context=context),
+        examples=split.steps,
+        steps=steps,
+        batch=batch,
+        order=DrawnOrder(draw, _BLOCK),
+        count=lambda drawn: int(begun_at(drawn)[:, 1].sum()),
+    )
+
+
+class _ControlUpdates(Epochs):
+    """Batches that have "counted", their share of the steps of an update."""
+
+    def __init__(
+        self, collate: Collate, *, count: Callable[[list[int]], int], order: Order, **sizes: int
+    ) -> None:
+        super().__init__(collate, order=order, **sizes)
+        self._count_steps, self._at = count, order
+
+    def __getitems__(self, indices: Sequence[int]) -> Batch:
+        """Return the windows of some places of one update."""
+        updates = {int(index) // self.batch for index in indices}
+        if len(updates) != 1:
+            raise ValueError(f"indices must be of one update, got those of {len(updates)}")
+        first = updates.pop() * self.batch
+        every = self._count_steps([self._at(i) for i in range(first, first + self.batch)])
+        share = torch.tensor([every * len(indices) / self.batch])
+        return super().__getitems__(indices) | {"counted": share}
 
 
 def collate(data: ControlData, windows: Windows, *, context: int) -> Batch:
