@@ -1,5 +1,6 @@
 """How tests share a machine; random maps, and tiny checkpoints read back from disk."""
 
+import gc
 import os
 import re
 import sys
@@ -35,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give each process of ``pytest -n`` one numerical thread, and what another has compiled."""
     config.pluginmanager.register(extras)  # a hook of this file would not see the package's
     config.pluginmanager.register(new_kernels)
+    gc.disable()  # until all is imported
     if config.getoption("numprocesses", None):
         os.environ |= ONE_THREAD  # the processes inherit it, and what they start does
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
@@ -66,6 +68,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     lost += sorted(name for name in thinned - tests if name.partition("::")[0] in files)
     if lost and not any("::" in place for place in config.args):  # where some are left out
         raise pytest.UsageError(f"{SLOW_VARIANTS.name} names no variant of a test: {lost[0]}")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what the imports have made, which lasts anyway.
+
+    The Trainer asks for passes at each training; through all that torch imports one takes seconds.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="module")

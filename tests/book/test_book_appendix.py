@@ -1,5 +1,6 @@
 """The appendix says what is there: commands, terms and symbols."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -18,6 +19,7 @@ SYMBOLS = re.findall(r"^\* - (.+)$", NOTATION, re.MULTILINE)
 CODE = re.compile(r"^(`{3,})\{code-cell\}.*?^\1$", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 OTHERWISE = re.findall(r"^\* - \$(.+)\$\n  - .+\n  - ([\d, ]+)$", ELSEWHERE, re.MULTILINE)
+REPRODUCTION = functools.cache(reproduces.reproduction)
 
 
 def test_every_committed_result_has_its_command() -> None:
@@ -34,7 +36,7 @@ def test_every_command_runs_a_script_that_is_there(script: reproduces.Script) ->
     else:
         assert (ROOT / "experiments" / script.name).is_file()
     kind = "benchmarks" if script.name.startswith("benchmarks/") else "studies"
-    assert f"`{script.command}`\n: {script.question}" in reproduces.reproduction(kind)
+    assert f"`{script.command}`\n: {script.question}" in REPRODUCTION(kind)
 
 
 def test_an_unknown_kind_of_command_is_refused() -> None:
