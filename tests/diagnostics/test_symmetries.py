@@ -3,6 +3,7 @@
 Only what is marked as no property of the function may move, and it is shown to.
 """
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from claims import INVARIANCE, claim
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints import attention_calls
+from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.diagnostics import METRICS, STATISTICS, head_distances, head_importance
 from fourierkernels.diagnostics.networks.importance import IMPORTANCES
 from fourierkernels.diagnostics.statistic_summary import head_statistics
@@ -118,6 +120,7 @@ STATISTIC_MOVES = {
 IMPORTANCE_MOVES = {("gradient", "value_bias"), ("masking", "value_bias")}
 
 
+@functools.cache  # nothing that is measured changes them
 def changed(name: str) -> tuple[nn.Module, nn.Module]:
     """Two networks of one function, the second with other weights."""
     before, after = network(), network()
@@ -132,9 +135,13 @@ def changed(name: str) -> tuple[nn.Module, nn.Module]:
     return before, after
 
 
+@functools.cache
+def calls_of(model: nn.Module) -> list[AttentionCall]:
+    return [*attention_calls(model, input_ids=IDS)]
+
+
 def stacked(model: nn.Module, part: str) -> np.ndarray:
-    calls = attention_calls(model, input_ids=IDS)
-    return np.stack([getattr(call, part)[0].numpy() for call in calls])
+    return np.stack([getattr(call, part)[0].numpy() for call in calls_of(model)])
 
 
 def check_moves(before: np.ndarray, after: np.ndarray, may: bool) -> None:
@@ -156,7 +163,7 @@ def test_distances_are_those_of_the_function(metric: str, change: str) -> None:
 
 def statistics(model: nn.Module, name: str) -> np.ndarray:
     maps, keys = stacked(model, "maps"), stacked(model, "keys")
-    scale = attention_calls(model, input_ids=IDS)[0].scale
+    scale = calls_of(model)[0].scale
     special = np.isin(IDS[0].numpy(), [2, 3])
     return head_statistics(maps, names=[name], special=special, keys=keys, scale=scale)[name]
 

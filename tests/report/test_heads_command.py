@@ -99,6 +99,7 @@ def test_written_files_hold_all_spreads_and_the_provenance(
     assert "<svg" in (folder / "heads.svg").read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_files_are_there_where_the_table_cannot_be_printed(
     run: Run, tiny: Tiny, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
