@@ -52,6 +52,9 @@ class DirectSum:
         self._reach = float(self._span.max())
         self._eps = float(np.finfo(self.dtype).eps)
         self._rounding = 4 * self._eps + 8 * _EPS * math.sqrt(len(points))
+        # In units of the largest, a power of two: neither precision holds all weights of float64.
+        self._unit = int(np.frexp(weights.max())[1]) - 1
+        weights = np.ldexp(weights, -self._unit)
         columns = [weights, *(column * weights for column in responses.T)]
         rows = tiles(self._coordinates(samples), self.dtype)
         self._tiles = Samples(rows, tiles(columns, self.dtype))
@@ -107,7 +110,7 @@ class DirectSum:
         return Queries(rows, base.astype(self.dtype), reach.astype(self.dtype)), base
 
     def _exponent(self, exponent: NDArray[np.int64], base: FloatArray) -> NDArray[np.int64]:
-        return np.maximum(exponent - base, _LEAST_EXPONENT).astype(np.int64)
+        return np.maximum(exponent + self._unit - base, _LEAST_EXPONENT).astype(np.int64)
 
     def _bases(self, queries: FloatArray) -> FloatArray:
         """Return -log2 of the largest Gaussian weight where exponents would overflow, else 0."""

@@ -29,6 +29,32 @@ def relative_gap(sums: KernelSums, other: KernelSums) -> float:
     return float((gap / np.abs(other.denominator)).max())
 
 
+@pytest.mark.parametrize("method", ["direct", "direct_float32"])
+@pytest.mark.parametrize("name", ["gaussian", "fourier4", "fourier64"])
+@pytest.mark.parametrize("size", [1e-46, 1e-200, 1e37, 1e39, 1e295])
+def test_weights_of_any_size_are_summed_in_either_precision(
+    method: str, name: str, size: float
+) -> None:
+    points, at, y = problem(30, 9, 2)
+    at = 0.3 * at
+    found, plain = (
+        kernel_sum(
+            points,
+            at,
+            kernel=name,
+            radius=0.5,
+            weights=np.full(30, weight),
+            responses=y,
+            method=method,
+            tol=1e-2,
+            refine=False,
+        )
+        for weight in (size, 1.0)
+    )
+    np.testing.assert_allclose(found.log_totals() - plain.log_totals(), np.log(size), rtol=1e-5)
+    np.testing.assert_allclose(found.ratios(), plain.ratios(), rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", KERNEL_NAMES)
 def test_reference_is_the_sum_over_pairs(name: str) -> None:
     points, at, y = problem(7, 3, 2)
