@@ -86,9 +86,9 @@ class BandlimitedSum:
                 for k in rows
             ]
             sums = self._evaluated(queries, np.concatenate(shaped), grid)
-            for each in shaped:
+            for k, each in zip(rows, shaped, strict=True):
                 mine, sums = sums[: len(each)], sums[len(each) :]
-                results.append(self._result(mine, each[0], grid))
+                results.append(self._result(mine, each[0], grid, both[k]))
         return results
 
     def _evaluated(self, queries: FloatArray, halves: ComplexArray, grid: Grid) -> FloatArray:
@@ -100,15 +100,21 @@ class BandlimitedSum:
         order = [0, *(1 + d for d in product.order)]
         return sums.transpose(order).reshape(len(halves), -1)
 
-    def _result(self, sums: FloatArray, halves: ComplexArray, grid: Grid) -> KernelSums:
+    def _result(
+        self, sums: FloatArray, halves: ComplexArray, grid: Grid, parts: tuple[str, ...]
+    ) -> KernelSums:
         """Return the columns, with the error of the first, whose modes are given."""
         power = np.square(halves.real) + np.square(halves.imag)
         peak = math.sqrt(2.0 * power.sum() - power[0].sum())  # root mean square over a period
         accuracy = self._tol + 0.25 * _EPS * sum(count for _, count in grid)
-        size = accuracy * max(peak, self._heaviest, float(np.abs(sums[0]).max()))
+        size = accuracy * max(peak, self._heaviest, self._largest(sums[0], halves, parts))
         error, exponent = (np.broadcast_to(each, len(sums[0])) for each in (size, 0))
         responses = np.ascontiguousarray(sums[1:].T)
         return KernelSums(responses, np.ascontiguousarray(sums[0]), error, exponent)
+
+    def _largest(self, sums: FloatArray, halves: ComplexArray, parts: tuple[str, ...]) -> float:
+        """Return the largest sum, for which those at the queries stand; faint ones come again."""
+        return float(np.abs(sums).max())
 
     def _series_of(self, parts: tuple[str, ...], moment: int) -> list[Series]:
         """Return one series per dimension, on the grid that serves moments up to `moment`."""

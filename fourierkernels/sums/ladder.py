@@ -188,7 +188,7 @@ class LadderSum(BandlimitedSum):
         some = modes[:columns]
         scaled = self._weights * factor_powers(self._factors, names)
         self._heaviest = float(scaled.max(initial=0.0))
-        return self._result(self._evaluated(queries, some, grid), some[0], grid)
+        return self._result(self._evaluated(queries, some, grid), some[0], grid, names)
 
     def _added(self, names: tuple[str, ...]) -> tuple[Grid, ComplexArray]:
         """Return the modes of the whole sum, added over the nodes of all intervals."""

@@ -24,6 +24,7 @@ from fourierkernels.sums.problem import Problem
 from fourierkernels.sums.result import KernelSums, Units
 from fourierkernels.sums.samples import SampleSum, check_range
 from fourierkernels.sums.series import Series
+from fourierkernels.sums.transforms import largest_on_lattice
 
 _TINY = float(np.finfo(float).tiny)
 _WINDOWED = (
@@ -271,6 +272,13 @@ class _SeriesSum(BandlimitedSum):
         super().__init__(none, np.zeros(0), responses, **grid.options)
         self._spectra = {grid.grid: modes.values}
         self._series = {(("value",) * len(grid.radius), 0): grid.series}
+        self._peaks: dict[tuple[str, ...], float] = {}
+
+    def _largest(self, sums: FloatArray, halves: ComplexArray, parts: tuple[str, ...]) -> float:
+        """Return the largest sum of all: faint sums do not come again, whoever asks for them."""
+        if parts not in self._peaks:
+            self._peaks[parts] = largest_on_lattice(halves)
+        return self._peaks[parts]
 
     def transformed(self, grid: Grid) -> ComplexArray:
         raise SamplesNotKeptError(

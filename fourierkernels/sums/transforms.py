@@ -104,6 +104,19 @@ def on_axes(axes: Sequence[FloatArray], halves: ComplexArray, grid: Grid, box: B
     return np.ascontiguousarray(np.moveaxis(real, 0, 1))
 
 
+def largest_on_lattice(halves: ComplexArray) -> float:
+    """Return the largest size of a sum over modes at as many places as it has modes.
+
+    Parameters
+    ----------
+    halves : array of shape (M_0/2, M_1 - 1, ...)
+        The modes that are kept.
+    """
+    ordered = fft.ifftshift(np.moveaxis(halves, 0, -1), axes=range(halves.ndim - 1))
+    shape = *ordered.shape[:-1], 2 * ordered.shape[-1]
+    return float(np.abs(fft.irfftn(ordered, shape, norm="forward")).max())
+
+
 def axes_pay(lengths: tuple[int, ...], shape: tuple[int, ...], eps: float) -> bool:
     """Return whether :func:`on_axes` takes less time than :func:`backward` at all the points.
 

@@ -116,6 +116,21 @@ def test_a_large_mean_and_other_columns_cost_a_response_no_digits(order: str) ->
     np.testing.assert_allclose(found[:, 2], 7.0, rtol=1e-15)
 
 
+@pytest.mark.parametrize("name", ["gaussian", "fourier4"])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_the_bound_of_a_row_does_not_depend_on_the_rows_beside_it(name: str, dim: int) -> None:
+    points, at, y = problem(N, 20, dim)
+    points[1:] *= 0.02  # a peak far above the mean over the range
+    at[0] = points[1]
+    grid = grid_of(name, dim, points, at)
+    sums = streamed(modes_of(grid, points, np.ones(N), y, [100]), grid)
+    together = sums.at(at)
+    alone = [sums.at(at[[i]]) for i in range(len(at))]
+    np.testing.assert_array_equal(together.error, [each.error[0] for each in alone])
+    np.testing.assert_array_equal(together.undefined, [each.undefined[0] for each in alone])
+    assert 0.2 * together.denominator[0] < together.error[0] / 1e-12 < 5 * together.denominator[0]
+
+
 def test_queries_beyond_the_range_are_refused_by_row_and_value() -> None:
     points, at, y = problem(N, 20, 2)
     grid = grid_of("fourier2", 2, points, at)
