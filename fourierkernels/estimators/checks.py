@@ -129,6 +129,19 @@ def tell_copies(model: Any, rows: SampleRows) -> None:
         warn_of_copies(rows, model.weighting)
 
 
+@contextmanager
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if its fit fails, what was noted of its columns included."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        for name in vars(estimator).keys() - before.keys():
+            delattr(estimator, name)
+        vars(estimator).update(before)
+        raise
+
+
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
     """Check data by scikit-learn's contract (feature names and count included), as float64."""
     for name, values in (("X", X), ("y", options.get("y"))):

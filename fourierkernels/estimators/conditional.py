@@ -11,6 +11,7 @@ from fourierkernels.estimators.boxes import Period
 from fourierkernels.estimators.checks import (
     checked_queries,
     count_undefined,
+    unchanged_on_failure,
     validated,
     warn_undefined,
 )
@@ -125,9 +126,10 @@ class ConditionalDensity(KernelEstimator):
             For data that is empty, not finite or of different lengths, weights that are negative,
             a radius or bandwidth that is not positive, an unknown kernel, rule or method.
         """
-        points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
-        columns = np.asarray(responses, dtype=np.float64).reshape(len(points), -1)
-        return self._fit_points(np.column_stack([points, columns]), sample_weight)
+        with unchanged_on_failure(self):
+            points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
+            columns = np.asarray(responses, dtype=np.float64).reshape(len(points), -1)
+            return self._fit_points(np.column_stack([points, columns]), sample_weight)
 
     def density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """Return p̂(y_j | x_j) for pairs: `X` ``(m, dim)``, `y` ``(m,)`` or ``(m, q)``; ``(m,)``."""

@@ -15,6 +15,7 @@ from fourierkernels.estimators.checks import (
     checked_queries,
     count_undefined,
     tell_copies,
+    unchanged_on_failure,
     validated,
     warn_undefined,
 )
@@ -74,8 +75,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         depend on it; rules, leave-one-out and limits do, and count distinct rows: see
         `fourierkernels.estimators.weights`.
     within : sequence of (low, high) per dimension, optional
-        A range that contains all samples and queries of a stream: with a radius given too, one
-        reading is enough. Not a bound of the density.
+        A range of all samples and queries of a stream, read once if R is given; not a bound.
     period : float or sequence of float or None per dimension, optional
         Of dimensions that are circles, None for a line: the kernel is the sum over its images a
         period apart (`fourierkernels.kernels.PeriodicKernel`), and the estimate integrates to one
@@ -129,7 +129,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         source = as_source(X, None, sample_weight)
         if source is not None:
             return self._fit_stream(source)
-        return self._fit_points(validated(self, X), sample_weight)
+        with unchanged_on_failure(self):
+            return self._fit_points(validated(self, X), sample_weight)
 
     @available_if(may_go_on)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -303,8 +304,7 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
     def proper(self) -> "KernelDensity | ProperDensity":
         """Return the nearest density to p̂: max(0, p̂ - ξ), or p̂ if its kernel is nonnegative.
 
-        Its integral is one, and its integrated squared error never larger than that of p̂. Source:
-        [glad2003correction]_.
+        Its integral is one, its integrated squared error at most that of p̂ [glad2003correction]_.
 
         Raises
         ------

@@ -9,7 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boxes import Period
-from fourierkernels.estimators.checks import report_undefined, tell_copies, validated
+from fourierkernels.estimators.checks import (
+    report_undefined,
+    tell_copies,
+    unchanged_on_failure,
+    validated,
+)
 from fourierkernels.estimators.design import DesignFit, FitRows
 from fourierkernels.estimators.local_fits import LocalFits, local_polynomial_design
 from fourierkernels.estimators.local_orthogonal import orthogonal_weights
@@ -148,9 +153,10 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         """
         check_choice("undefined", self.undefined, ["nan", "raise"])
         check_degree(self.degree)
-        points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
-        columns = np.asarray(responses, dtype=np.float64)
-        return self._fit_points(points, sample_weight, responses_=columns)
+        with unchanged_on_failure(self):
+            points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
+            columns = np.asarray(responses, dtype=np.float64)
+            return self._fit_points(points, sample_weight, responses_=columns)
 
     def weight_rows(self, queries: FloatArray) -> FloatArray:
         """Return the weights of all samples at checked queries, ``(m, n)``; rows sum to one."""

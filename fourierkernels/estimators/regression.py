@@ -11,7 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from fourierkernels.estimators.base import StreamingEstimator
 from fourierkernels.estimators.boxes import Bounds, Period
-from fourierkernels.estimators.checks import report_undefined, tell_copies, validated
+from fourierkernels.estimators.checks import (
+    report_undefined,
+    tell_copies,
+    unchanged_on_failure,
+    validated,
+)
 from fourierkernels.estimators.design import DesignFit
 from fourierkernels.estimators.smoother import LinearSmoother
 from fourierkernels.estimators.streams.choice import as_source, stream_of
@@ -153,9 +158,10 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         source = as_source(X, y, sample_weight)
         if source is not None:
             return self._fit_stream(source)
-        points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
-        columns = np.asarray(responses, dtype=np.float64)
-        return self._fit_points(points, sample_weight, responses_=columns)
+        with unchanged_on_failure(self):
+            points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
+            columns = np.asarray(responses, dtype=np.float64)
+            return self._fit_points(points, sample_weight, responses_=columns)
 
     @available_if(may_go_on)  # type: ignore[untyped-decorator]
     def partial_fit(

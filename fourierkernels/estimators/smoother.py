@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.estimators.checks import checked_queries, tell_copies, validated
+from fourierkernels.estimators.checks import (
+    checked_queries,
+    tell_copies,
+    unchanged_on_failure,
+    validated,
+)
 from fourierkernels.estimators.design import DesignFit, design_fit_of
 from fourierkernels.estimators.inference import Band, Linear, Twicing, band, check_order, interval
 from fourierkernels.estimators.weights import SampleRows, fitted_weights, whole_rows
@@ -69,8 +74,9 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         sample_weight : array of shape (n,), optional
             What they mean is said by `weighting`; 1 each by default.
         """
-        points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
-        self.weights_ = fitted_weights(sample_weight, len(points), self.weighting)
+        with unchanged_on_failure(self):
+            points, responses = validated(self, X, y=y, multi_output=True, y_numeric=True)
+            self.weights_ = fitted_weights(sample_weight, len(points), self.weighting)
         self.points_, self.responses_ = points, np.asarray(responses, dtype=np.float64)
         return self
 

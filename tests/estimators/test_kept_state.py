@@ -4,11 +4,21 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from fourierkernels import KernelDensity, NadarayaWatson
+from fourierkernels.estimators import (
+    ConditionalDensity,
+    LinearSmoother,
+    LocalPolynomial,
+    MixedDensity,
+    MixedRegression,
+)
 
 X = np.random.default_rng(0).uniform(0.1, 0.9, size=(60, 1))
 Y = np.sin(9.0 * X[:, 0])
@@ -56,6 +66,44 @@ def test_a_fit_that_fails_leaves_the_fit_before_it(options: dict[str, object]) -
     model.set_params(**old)
     np.testing.assert_array_equal(model.predict(AT), before)
     np.testing.assert_allclose(model.weights(AT) @ model.responses_, before, rtol=1e-9)
+
+
+class OwnMean(LinearSmoother):
+    """The mean of all responses."""
+
+    def weight_rows(self, queries: np.ndarray) -> np.ndarray:
+        return np.full((len(queries), len(self.points_)), 1.0 / len(self.points_))
+
+
+FAILING: dict[str, tuple[Any, ...]] = {
+    "density": (KernelDensity(radius=9.0),),
+    "regression": (NadarayaWatson(radius=9.0), Y),
+    "local polynomial": (LocalPolynomial(radius=9.0), Y),
+    "conditional density": (ConditionalDensity(radius=9.0), Y),
+    "smoother": (OwnMean(), Y),
+    "mixed density": (MixedDensity(KernelDensity(radius=9.0), unordered=["g"], smoothing=0.1),),
+    "mixed regression": (
+        MixedRegression(NadarayaWatson(radius=9.0), unordered=["g"], smoothing=0.1),
+        Y,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_fit_that_fails_leaves_no_trace_of_its_columns(name: str) -> None:
+    model, *y = FAILING[name]
+    first = pd.DataFrame({"a": X[:, 0], "g": np.arange(60.0) % 2})
+    model.fit(first, *y)
+    before = dict(vars(model))
+    other = first.assign(c=X[:, 0], g=np.arange(60.0) % 3)
+    with pytest.raises(ValueError, match="sample_weight must be non-negative"):
+        model.fit(other, *y, sample_weight=np.full(60, -1.0))
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[key] is value for key, value in before.items())
+    fresh = clone(model)
+    with pytest.raises(ValueError, match="sample_weight must be non-negative"):
+        fresh.fit(other, *y, sample_weight=np.full(60, -1.0))
+    assert not [key for key in vars(fresh) if key.endswith("_")]
 
 
 @pytest.mark.parametrize("kind", [KernelDensity, NadarayaWatson])

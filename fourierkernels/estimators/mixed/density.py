@@ -8,7 +8,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fourierkernels.estimators.checks import count_undefined, warn_of_copies, warn_undefined
+from fourierkernels.estimators.checks import (
+    count_undefined,
+    unchanged_on_failure,
+    warn_of_copies,
+    warn_undefined,
+)
 from fourierkernels.estimators.density import KernelDensity
 from fourierkernels.estimators.mixed.base import MixedEstimator, check_estimator
 from fourierkernels.estimators.mixed.categories import cell_weights
@@ -71,8 +76,9 @@ class MixedDensity(DensityMixin, MixedEstimator):  # type: ignore[misc]
             more than three columns of numbers.
         """
         check_estimator(self._plain, KernelDensity)
-        chosen = self._prepare(self._encoded(X), sample_weight)
-        self.radius_, self.smoothing_ = self._choose(chosen)
+        with unchanged_on_failure(self):
+            chosen = self._prepare(self._encoded(X), sample_weight)
+            self.radius_, self.smoothing_ = self._choose(chosen)
         return self
 
     def density(self, X: ArrayLike) -> FloatArray:

@@ -5,7 +5,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.checks import report_undefined, warn_of_copies
+from fourierkernels.estimators.checks import (
+    report_undefined,
+    unchanged_on_failure,
+    warn_of_copies,
+)
 from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.mixed.base import MixedEstimator, check_estimator
 from fourierkernels.estimators.mixed.choice import MixedDesign, search
@@ -80,10 +84,11 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
             order is not known, categories alone, or an estimator of another kind.
         """
         check_estimator(self._plain, NadarayaWatson)
-        points, responses = self._encoded(X, y=y, multi_output=True, y_numeric=True)
-        self.responses_ = np.asarray(responses, dtype=np.float64)
-        chosen = self._prepare(points, sample_weight)
-        self.radius_, self.smoothing_ = self._choose(chosen)
+        with unchanged_on_failure(self):
+            points, responses = self._encoded(X, y=y, multi_output=True, y_numeric=True)
+            self.responses_ = np.asarray(responses, dtype=np.float64)
+            chosen = self._prepare(points, sample_weight)
+            self.radius_, self.smoothing_ = self._choose(chosen)
         return self
 
     def weight_rows(self, queries: FloatArray) -> FloatArray:
