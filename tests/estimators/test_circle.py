@@ -255,6 +255,19 @@ def test_streams_are_summed_as_arrays_are(name: str) -> None:
         KernelDensity(name, period=DAY).fit([x])
 
 
+@pytest.mark.parametrize("kind", ["blocks", "parts", "once"])
+def test_one_period_serves_all_columns_of_a_stream(kind: str) -> None:
+    x = np.column_stack([hours()[0][:, 0], 0.5 * hours()[0][::-1, 0]])
+    radius = [0.8, 0.8] if kind == "once" else 0.8
+    model, whole = (KernelDensity(radius=radius, period=DAY) for _ in range(2))
+    if kind == "parts":
+        model.partial_fit(x[:100]).partial_fit(x[100:])
+    else:
+        model.fit([x[:100], x[100:]] if kind == "blocks" else iter([x[:100], x[100:]]))
+    at = whole.fit(x).points_[:9]
+    np.testing.assert_allclose(model.density(at), whole.density(at), atol=1e-11)
+
+
 def test_periods_of_a_stream_may_be_an_array() -> None:
     x = np.column_stack([hours()[0], hours()[0][::-1]])
     model = KernelDensity("gaussian", radius=0.8, period=np.array([DAY, DAY])).fit(iter([x]))

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -137,7 +137,7 @@ def fit_stream(source: Source, options: Options, *, regression: bool) -> StreamF
     check_options(options)
     known = REGRESSION_WEIGHTINGS if regression else WEIGHTINGS
     check_choice("weighting", options.weighting, known)
-    kernel, limits = as_kernel(options.kernel), _limits(options)
+    kernel, limits = as_kernel(options.kernel), _limits(options, source.columns)
     given = {"within": options.within, "bounds": options.bounds, "period": options.period}
     name = next((name for name, value in given.items() if value is not None), "within")
     expected = Expected(regression, _on_lines(limits, options), name)
@@ -217,17 +217,25 @@ def check_options(options: Options) -> None:
         raise ValueError(f"device must be 'cpu' for a stream, got {options.device!r}")
 
 
-def _limits(options: Options) -> FloatArray | None:
-    """Return where samples must lie, shape (2, dim), by `within` and `bounds`; None if neither."""
+def _limits(
+    options: Options, columns: Callable[[], int | None] = lambda: None
+) -> FloatArray | None:
+    """Return where samples must lie, shape (2, dim), by `within` and `bounds`; None if neither.
+
+    Nor a period; how many columns one period for all is of, is asked if no other option says so.
+    """
     named = {"within": options.within, "bounds": options.bounds}
     given = {name: pairs for name, pairs in named.items() if pairs is not None}
     if not given and options.period is not None:
-        dim = len(options.period) if isinstance(options.period, Sequence | np.ndarray) else 1
-        given["within"] = [(None, None)] * dim
+        each = (options.period, options.radius, options.bandwidth)
+        arrays = [np.asarray(one, dtype=object) for one in each]
+        told = [len(one) for one in arrays if one.ndim == 1]
+        given["within"] = [(None, None)] * (told[0] if told else columns() or 1)
     if not given:
         return None
-    ends = [check_ends(pairs, len(pairs), name) for name, pairs in given.items()]
-    if len({len(pairs) for pairs in given.values()}) > 1:
+    counts = {name: len(p) if isinstance(p, Sized) else 1 for name, p in given.items()}
+    ends = [check_ends(pairs, counts[name], name) for name, pairs in given.items()]
+    if len(set(counts.values())) > 1:
         raise ValueError(f"within must have as many pairs as bounds, got {given}")
     low, high = np.max([e[0] for e in ends], axis=0), np.min([e[1] for e in ends], axis=0)
     periods = check_circles(options.period, check_ends(options.bounds, len(low)))

@@ -48,6 +48,13 @@ class DaskSource:
     layout: Layout | None = None
     once: bool = field(default=False, init=False)
 
+    def columns(self) -> int | None:
+        """Return the number of columns of the first chunk that has rows."""
+        import dask
+
+        blocks = (self.assemble(*dask.compute(*chunk)).points for chunk in self.chunks)
+        return next((int(np.shape(points)[-1]) for points in blocks if len(points)), None)
+
     def reduce(
         self,
         function: Callable[[Block], T],

@@ -39,6 +39,9 @@ class Source(Protocol):
     once: bool
     layout: Layout | None
 
+    def columns(self) -> int | None:
+        """Return the number of columns of the first block; None where it can be read only once."""
+
     def reduce(
         self,
         function: Callable[[Block], T],
@@ -74,6 +77,11 @@ class LocalSource:
     once: bool = False
     length: Callable[[], int | None] = lambda: None
     layout: Layout | None = field(default=None, init=False)
+
+    def columns(self) -> int | None:
+        """Return the number of columns of the first block that has rows."""
+        blocks = (raw.points for raw in (() if self.once else self.read()) if _rows(raw.points))
+        return next((int(np.shape(points)[-1]) for points in blocks), None)
 
     def reduce(
         self,
