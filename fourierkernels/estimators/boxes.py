@@ -10,7 +10,7 @@ Integrals over boxes are sums of the kernel's own integral at the corners.
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +64,8 @@ def check_ends(bounds: Bounds | None, dim: int, name: str = "bounds") -> FloatAr
     """Return bounds as `check_bounds` does, whatever the samples."""
     if bounds is None:
         return np.array([[-np.inf] * dim, [np.inf] * dim])
-    pairs = [(None, None) if pair is None else pair for pair in bounds]
+    each = bounds if isinstance(bounds, Iterable) else ()
+    pairs = [(None, None) if pair is None else pair for pair in each]
     if len(pairs) != dim or not all(_is_pair(pair) for pair in pairs):
         raise ValueError(f"{name} must have a pair (low, high) per dimension, {dim}, got {bounds}")
     low = [-np.inf if pair[0] is None else float(pair[0]) for pair in pairs]
@@ -94,7 +95,9 @@ def check_circles(period: Period, box: FloatArray) -> FloatArray:
 
 
 def _is_pair(value: Any) -> bool:
-    return bool(np.shape(value) == (2,))
+    return np.shape(value) == (2,) and all(
+        end is None or hasattr(end, "__float__") for end in value
+    )
 
 
 def inside(points: FloatArray, box: FloatArray) -> NDArray[np.bool_]:

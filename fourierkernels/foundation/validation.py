@@ -101,6 +101,8 @@ def check_finite(name: str, array: FloatArray) -> FloatArray:
 
 def check_positive(name: str, value: ArrayLike) -> FloatArray:
     """Return `value` as a float64 array, positive and finite everywhere."""
+    if np.asarray(value).dtype == bool:
+        raise TypeError(f"{name} must be a number, got {value!r}")
     array = as_real(name, value)
     bad = array[~(np.isfinite(array) & (array > 0))]
     if array.size == 0 or bad.size:

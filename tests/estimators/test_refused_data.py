@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fourierkernels import KernelDensity, NadarayaWatson
+from fourierkernels.estimators import AdaptiveDensity
 from fourierkernels.estimators.checks import validated
 from fourierkernels.simulation import mise, mse
 
@@ -42,6 +43,30 @@ REFUSED = {
     "ends of a matrix": (
         lambda: density.probability(0.0, [[1.0]]),
         r"high must be a number or have shape \(1,\), got \(1, 1\)",
+    ),
+    "bounds that are a number": (
+        lambda: KernelDensity(bounds=3).fit(X),
+        r"bounds must have a pair \(low, high\) per dimension, 1, got 3",
+    ),
+    "bounds of a stream that are a number": (
+        lambda: KernelDensity(radius=1.0, bounds=3).fit([X]),
+        r"bounds must have a pair \(low, high\) per dimension, 1, got 3",
+    ),
+    "bounds that are text": (
+        lambda: KernelDensity(bounds=[("a", "b")]).fit(X),
+        r"bounds must have a pair \(low, high\) per dimension, 1, got \[\('a', 'b'\)\]",
+    ),
+    "a pilot that is a number": (
+        lambda: AdaptiveDensity(pilot=3).fit(X),
+        "pilot must be a KernelDensity or None, got 3",
+    ),
+    "a radius that is a truth value": (
+        lambda: KernelDensity(radius=True).fit(X),
+        "radius must be a number, got True",
+    ),
+    "a bandwidth that is a truth value": (
+        lambda: KernelDensity(bandwidth=np.True_).fit(X),
+        "bandwidth must be a number, got np.True_",
     ),
     "ends that are text": (lambda: density.probability("a", 1.0), "low must be numeric, got <U1"),
 }

@@ -94,6 +94,8 @@ def _by_kernels(sample: Sample) -> FloatArray:
             radius=None if varies else sample.radius,  # a rule needs columns that vary
             bounds=sample.bounds,
         )
+    if not isinstance(pilot, KernelDensity):
+        raise TypeError(f"pilot must be a KernelDensity or None, got {pilot!r}")
     model = clone(pilot).set_params(weighting="importance")
     with silenced(TiedDataWarning):  # said by the estimate's own rule
         density = model.fit(sample.points, None, sample.counts).density(sample.points)
