@@ -173,8 +173,10 @@ def modes(model: KernelDensity, *, floor: float = 0.01) -> Modes:
     In one dimension all of them, by sign changes of the exact derivative on a grid that the band
     limit justifies: what it could miss is a maximum that rises by less than 1e-7 of the largest
     density above the minimum beside it. A basin reaches from the lowest point on one side of its
-    mode to that on the other. A bound where the density falls inwards is a mode. On a circle a mode
-    lies in [0, P) and its basin may go over the end; a density that is constant has none.
+    mode to that on the other. A bound where the density falls inwards is a mode. The line is
+    searched up to one bandwidth beyond the samples: ripples further out, which powers 1 and 2 have
+    above the floor, are left out. On a circle a mode lies in [0, P) and its basin may go over the
+    end; a density that is constant has none.
 
     In more dimensions the maxima that a gradient ascent from some sample reaches, saddle points
     excluded; with a radius matrix, of the data mapped by it. For the Gaussian the ascent is mean
