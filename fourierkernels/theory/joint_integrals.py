@@ -27,7 +27,8 @@ from fourierkernels.theory.frequency_integrals import Parts, axis_nodes
 _WAVES = 2**22  # cosines held at once
 _REFINE = 4.0  # panels in t: the cosine has up to 13 radians a unit
 _LARGEST_Z, _LEAST_PANELS = 9.0, 36
-_LARGEST_WIDTH = 4.9  # standard deviations of a normal curve that 16 nodes integrate to rounding
+_LARGEST_WIDTH = 4.9  # standard deviations of a normal curve that 16 nodes integrate to rounding,
+_LARGEST_PHASE = 16.0  # and radians of a cosine
 
 
 def separates(density: object) -> bool:
@@ -37,10 +38,11 @@ def separates(density: object) -> bool:
 
 def factor_parts(density: CorrelatedGaussian, kernel: Kernel, radii: FloatArray) -> Parts:
     """Return bias and noise at one radius per dimension."""
-    z, normal = _factor_nodes(density)
+    count = _factor_panels(density, kernel, radii)
+    z, normal = _factor_nodes(count)
     once, twice = np.ones_like(z), np.ones_like(z)
     for radius in radii:
-        first, second = _conditional(density, kernel, float(radius))
+        first, second = _conditional(density, kernel, float(radius), count)
         once, twice = once * first, twice * second
     kept = float(normal @ twice)
     bias = density.roughness - 2.0 * float(normal @ once) + kept
@@ -48,30 +50,36 @@ def factor_parts(density: CorrelatedGaussian, kernel: Kernel, radii: FloatArray)
     return Parts(max(0.0, bias), max(0.0, noise))
 
 
-@lru_cache(maxsize=8)
-def _factor_nodes(density: CorrelatedGaussian) -> tuple[FloatArray, FloatArray]:
-    """Return nodes z and weights of the standard normal.
+def _factor_panels(density: CorrelatedGaussian, kernel: Kernel, radii: FloatArray) -> int:
+    """Return the number of panels that resolve the product over coordinates as a curve in z.
 
-    For R -> ∞ the product over coordinates is a normal curve of variance (1-ρ)/(ρD), and no
-    narrower at a finite R.
+    For R -> ∞ it is a normal curve of variance (1-ρ)/(ρD), and no narrower at a finite R, where it
+    has no higher frequency than √(2ρ) times the sum of the largest t that kernels keep.
     """
     rho = density.correlation
     narrow = math.sqrt((1.0 - rho) / max(rho * density.dim, 1.0 - rho))
-    count = max(_LEAST_PANELS, math.ceil(2.0 * _LARGEST_Z / (_LARGEST_WIDTH * narrow)))
+    fastest = math.sqrt(2.0 * rho) * kernel.cutoff * float(sum(radii))
+    shortest = max(_LARGEST_WIDTH * narrow, _LARGEST_PHASE / max(fastest, 1.0))
+    return max(_LEAST_PANELS, math.ceil(2.0 * _LARGEST_Z / shortest))
+
+
+@lru_cache(maxsize=8)
+def _factor_nodes(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes z and weights of the standard normal."""
     z, weight = panels(np.linspace(-_LARGEST_Z, _LARGEST_Z, count + 1))
     return z, weight * np.exp(-0.5 * np.square(z)) / math.sqrt(2.0 * math.pi)
 
 
 @lru_cache(maxsize=64)
 def _conditional(
-    density: CorrelatedGaussian, kernel: Kernel, radius: float
+    density: CorrelatedGaussian, kernel: Kernel, radius: float, count: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return g_1 and g_2 at the nodes in z."""
     t, weight = axis_nodes(density, kernel, radius, refine=_REFINE)
     kept = kernel.transform(t / radius)
     weight = weight * np.exp(-(1.0 - density.correlation) * np.square(t)) * kept / math.pi
     once, twice = [], []
-    z, _ = _factor_nodes(density)
+    z, _ = _factor_nodes(count)
     for part in np.array_split(z, math.ceil(z.size * t.size / _WAVES)):
         waves = np.cos(np.outer(math.sqrt(2.0 * density.correlation) * part, t))
         once.append(waves @ weight)
