@@ -94,11 +94,12 @@ def test_examples_on_tables_print_what_is_shown(tmp_path: Path) -> None:
         subprocess.run(
             [sys.executable, *program], check=True, capture_output=True, text=True, cwd=tmp_path
         )
-    session = dict.fromkeys(example for text in PREPARED for example in commands_of(text))
-    assert {arguments.split()[0] for arguments, _ in session} == {"density", "regress"}
+    session = [example for text in PREPARED for example in commands_of(text)]
+    printed = {each: printed_by(each, tmp_path) for each in dict(session)}
+    assert {arguments.split()[0] for arguments in printed} == {"density", "regress"}
     for arguments, shown in session:
-        printed, lines = printed_by(arguments, tmp_path), squeezed(shown)
-        assert printed[: len(lines)] == lines
+        lines = squeezed(shown)
+        assert printed[arguments][: len(lines)] == lines
 
 
 @pytest.mark.slow

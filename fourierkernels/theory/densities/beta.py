@@ -193,7 +193,7 @@ class Beta:
 
     def _end(self, a: float, b: float, z: ComplexArray) -> ComplexArray:
         """Return what x = 0 adds to E e^{-zX}: Γ(a)/B(a, b) z^{-a} Σ_k (1-b)_k (a)_k/k! z^{-k}."""
-        k = np.arange(_TERMS)
+        k = np.arange(min(_TERMS, int(b)) if b == int(b) else _TERMS)  # it ends for a whole b
         ratios = (1.0 - b + k) * (a + k) / (k + 1.0)
         total = np.ones_like(z)
         for ratio in ratios[::-1]:
