@@ -82,14 +82,15 @@ def _column(summary: HeadSummary, spread: str, deepest: int, places: int) -> lis
         return f"{value:.{places}f}"
 
     def both(mean: float, std: float) -> str:
-        return "one head" if math.isnan(mean) else f"{shown(mean)} ± {shown(std)}"
+        around = "" if math.isnan(std) else f" ± {shown(std)}"
+        return "one head" if math.isnan(mean) else f"{shown(mean)}{around}"
 
     pairs = zip(summary.mean, summary.std(spread), strict=True)
     low, high = summary.layer_average_interval()
     return [
         *(both(mean, std) for mean, std in pairs),
         *[""] * (deepest - len(summary.mean)),
-        f"{shown(summary.layer_average)} ± {shown(summary.layer_average_std(spread))}",
+        both(summary.layer_average, summary.layer_average_std(spread)),
         "" if math.isnan(low) else f"{shown(low)} to {shown(high)}",
         "" if math.isnan(summary.std_layers) else shown(summary.std_layers),
     ]
