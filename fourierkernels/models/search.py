@@ -87,7 +87,7 @@ def beam_search(
     Raises
     ------
     ValueError, TypeError
-        If an option breaks its rule.
+        If an option breaks its rule, the source is none, or the model gives NaN.
 
     Examples
     --------
@@ -183,6 +183,8 @@ def _extend(
     logits, state = model.step(best.alive[..., -1].reshape(-1, 1), state)  # (B K, V)
     vocabulary = logits.shape[-1]
     log_p = log_softmax(logits, dim=-1, dtype=_wide(logits.dtype))
+    if log_p.isnan().any():
+        raise ValueError("model must give probabilities, got NaN: it may have diverged in training")
     log_p = log_p.index_fill(-1, _never(model, logits.device), -torch.inf)
     total = best.log_p[..., None] + log_p.view(batch, beam, vocabulary)  # (B, K, V)
     several = min(2 * beam, beam * vocabulary) if beam > 1 else 1

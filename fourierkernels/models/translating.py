@@ -55,8 +55,8 @@ def translate(
     Raises
     ------
     ValueError, TypeError
-        If an option breaks its rule, or a source is empty or holds no ids of the model; the message
-        counts sources from 0.
+        If an option breaks its rule, a source is empty or holds no ids of the model, or the model
+        gives NaN; the message counts sources from 0.
 
     Examples
     --------

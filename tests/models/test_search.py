@@ -227,6 +227,14 @@ def test_bad_sources_are_refused(
         list(models.translate(translation().eval(), sources, **options))
 
 
+def test_a_model_that_has_diverged_translates_nothing() -> None:
+    model = sharp()
+    with torch.no_grad():
+        model.output_bias[4] = torch.inf
+    with pytest.raises(ValueError, match="model must give probabilities, got NaN"):
+        list(models.translate(model, [[3, 4]]))
+
+
 def test_more_wanted_than_kept_is_refused() -> None:
     with pytest.raises(ValueError, match="keep must be at most beam = 2, got 3"):
         models.beam_search(sharp(), batch(), beam=2, keep=3)
