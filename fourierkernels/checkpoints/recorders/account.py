@@ -15,12 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fourierkernels.checkpoints.recorders.call import RecordedCalls
 from fourierkernels.checkpoints.recorders.departures import NESTED, departure, is_nested_attention
-from fourierkernels.checkpoints.recorders.flow import (
-    READ,
-    Fact,
-    place_of,
-    tensors_in,
-)
+from fourierkernels.checkpoints.recorders.facts import READ, Fact
+from fourierkernels.checkpoints.recorders.flow import place_of, tensors_in
 from fourierkernels.checkpoints.recorders.following import Following
 from fourierkernels.checkpoints.recorders.operations import (
     PARTS,

@@ -6,19 +6,18 @@ from typing import Any
 
 from torch import Tensor
 
-from fourierkernels.checkpoints.recorders.flow import (
+from fourierkernels.checkpoints.recorders.facts import (
     CONSTANT,
     LEARNT,
     READ,
     Fact,
-    Flow,
     Origin,
     Sequences,
     is_feature,
     sequences,
     strides,
-    tensors_in,
 )
+from fourierkernels.checkpoints.recorders.flow import Flow, tensors_in
 from fourierkernels.checkpoints.recorders.operations import Step
 
 ASKED = {1: 2, 3: 4}  # what a layer makes of a query that was joined to places, or added to them

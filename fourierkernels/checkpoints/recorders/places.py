@@ -9,13 +9,8 @@ import torch
 from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.einsum import summed, terms_of
-from fourierkernels.checkpoints.recorders.flow import (
-    Fact,
-    Flow,
-    is_feature,
-    place_of,
-    strides,
-)
+from fourierkernels.checkpoints.recorders.facts import Fact, is_feature, strides
+from fourierkernels.checkpoints.recorders.flow import Flow, place_of
 from fourierkernels.checkpoints.recorders.operations import NORMS, Step
 
 _PADDED = {"pad", "constant_pad_nd"}

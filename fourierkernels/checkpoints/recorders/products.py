@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls, attention_call
-from fourierkernels.checkpoints.recorders.flow import READ, place_of
+from fourierkernels.checkpoints.recorders.facts import READ
+from fourierkernels.checkpoints.recorders.flow import place_of
 from fourierkernels.checkpoints.recorders.places import feature_dims
 from fourierkernels.checkpoints.recorders.slabs import MapRows
 

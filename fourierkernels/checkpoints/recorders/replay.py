@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.call import AttentionCall, RecordedCalls
-from fourierkernels.checkpoints.recorders.flow import Origin
+from fourierkernels.checkpoints.recorders.facts import Origin
 from fourierkernels.checkpoints.recorders.meetings import Meeting, fingerprint, run_of
 
 _UNMATCHED = "its weights meet values in a way that no recorded map shows"

@@ -7,16 +7,16 @@ from typing import Any
 
 from torch import Tensor
 
-from fourierkernels.checkpoints.recorders.flow import (
+from fourierkernels.checkpoints.recorders.facts import (
     CONSTANT,
     Fact,
-    Flow,
     Origin,
     is_feature,
     is_layer,
     places_in,
     strides,
 )
+from fourierkernels.checkpoints.recorders.flow import Flow
 from fourierkernels.checkpoints.recorders.layers import convolve, layer
 from fourierkernels.checkpoints.recorders.operations import PRODUCTS, Step
 from fourierkernels.checkpoints.recorders.places import added_up, mixes_features

@@ -1,0 +1,125 @@
+"""Values that are read at places: whether these were computed, rounded or chosen by scores."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fourierkernels.checkpoints.recorders.facts import CONSTANT, LEARNT, READ, Origin
+from fourierkernels.checkpoints.recorders.flow import is_whole, tensors_in
+from fourierkernels.checkpoints.recorders.layers import embed, mark_used
+from fourierkernels.checkpoints.recorders.one_by_one import OneByOne
+from fourierkernels.checkpoints.recorders.operations import SAMPLED, Step
+from fourierkernels.checkpoints.recorders.places import mask_of, moves_features
+
+
+class Reading(OneByOne):
+    """Takes in operations that choose places, and those that read at places or move them."""
+
+    def _order(self, step: Step) -> None:
+        """Know what is ordered; places are no weights."""
+        self.follow(step)
+        for one in step.results:
+            if not one.is_floating_point():
+                self.flow.set(one, replace(self.flow.of(one), origins=frozenset(), rounded=False))
+
+    def _gather(self, step: Step) -> None:
+        """Know values that are chosen by the best of scores; places that are chosen are none."""
+        values, *places = tensors_in((*step.args, *step.given.values()))
+        facts = [(one, self.flow.of(one).origins) for one in places]
+        by = next((one for one, origins in facts if any(x.scores for x in origins)), None)
+        fact = self.flow.of(values)
+        known = fact.level == READ and not fact.origins and not is_whole(values)
+        if by is None or not known:
+            if fact.level == LEARNT:
+                mark_used(self.flow.of(one) for one in places)
+            self._move(step)
+            if known and self._are_computed(step.name in SAMPLED, places):
+                self._sample(step)
+        else:
+            self.meet(step.where, step.result, values, by, weights=by)
+
+    def _are_computed(self, between: bool, places: list[Tensor]) -> bool:
+        """Tell whether values are read at, or `between`, places that were computed as numbers."""
+        facts = [self.flow.of(one) for one in places]
+        if between:
+            return facts[0].level != CONSTANT and not facts[0].counts
+        return any(one.rounded and not one.counts for one in facts)
+
+    def _sample(self, step: Step) -> None:
+        """Know values that were read at such places: what they are multiplied with are weights."""
+        origin = Origin(step.where, tuple(step.result.shape), places=False, state=True)
+        self.origins.append(origin)
+        fact = self.flow.of(step.result)
+        self.flow.set(step.result, replace(fact, origins=frozenset([origin])))
+
+    def _round(self, step: Step) -> None:
+        """Know computed numbers that were made whole: they may be places."""
+        self.follow(step)
+        fact, read = self.flow.of(step.result), step.args[step.name == "searchsorted"]
+        if not isinstance(read, Tensor) or is_whole(read) or not is_whole(step.result):
+            return
+        rounded = self.flow.is_computed(read) and read.dtype is not torch.bool
+        self.flow.set(step.result, replace(fact, rounded=rounded))
+
+    def _floor(self, step: Step) -> None:
+        self.follow(step)
+        self.flow.set(step.result, replace(self.flow.of(step.result), rounded=True))
+
+    def _share(self, step: Step) -> None:
+        self.follow(step)
+        fact = replace(self.flow.of(step.result), share=True, rounded=False)
+        self.flow.set(step.result, fact)
+
+    def _subtract(self, step: Step) -> None:
+        """Know differences: of places and the same, rounded, they are shares of neighbours."""
+        read = [one for one in tensors_in(step.args) if self.flow.is_computed(one)]
+        if len(read) == 2 and self.flow.of(read[0]).rounded != self.flow.of(read[1]).rounded:
+            self._share(step)
+        else:
+            self.follow(step)
+
+    def _blend(self, step: Step) -> None:
+        """Know values read at computed places, of which two are weighed by what was computed."""
+        parts = list(tensors_in(step.args))
+        facts = [self.flow.of(one) for one in parts]
+        self.follow(step)
+        sampled = all(one.origins and all(x.sampled for x in one.origins) for one in facts[:2])
+        if len(parts) == 3 and sampled:
+            self.weigh(parts[1:], step.result, facts=facts[1:])
+            if self.flow.of(step.result).weighs:
+                self.meet(step.where, step.result, step.result, weights=step.result)
+
+    def _move(self, step: Step) -> None:
+        """Know that places were moved; chosen matrices of the network are still its own."""
+        read, *chosen = tensors_in((*step.args, *step.given.values()))
+        fact = self.flow.of(read)
+        self.follow(step)
+        own = fact.leaf and read.ndim > 2
+        table = fact.level == LEARNT
+        numbers = (read, *(one for one in chosen if table or one.is_floating_point()))
+        paired = any(self.flow.of(one).paired for one in numbers)
+        moved = fact.moved
+        if fact.level == READ and not moves_features(step, read, fact):
+            moved = mask_of(read, chosen) or object()
+        new = replace(self.flow.of(step.result), leaf=own, moved=moved, paired=paired)
+        self.flow.set(step.result, new)
+
+    def _embed(self, step: Step) -> None:
+        """Know what is looked up: in a table of the network, or among what it has computed."""
+        if self.flow.is_computed(step.args[0]):
+            self._gather(step)
+        else:
+            embed(self.flow, step)
+
+    def _bag(self, step: Step) -> None:
+        """Know sums of what is looked up, with weights perhaps."""
+        values, places = step.args[:2]
+        weights = [one for one in step.args[6:7] if one is not None and self.flow.is_computed(one)]
+        by = next((one for one in weights if self.flow.of(one).origins), None)
+        if by is None and not self.flow.is_computed(values):
+            embed(self.flow, step)
+        elif weights or self._are_computed(False, [places]):
+            self.meet(step.where, step.result, *weights, values, weights=by)
+        else:
+            self._move(step)
