@@ -157,6 +157,23 @@ def check_no_empty_row(tokens: Tensor, padding_id: int, name: str = "source") ->
         raise ValueError(f"{name} must hold a token in every row, got none in row {row}")
 
 
+def check_padded_at_end(tokens: Tensor, padding_id: int, name: str = "source") -> None:
+    """Refuse ids ``(B, N)`` of which a row begins with padding or has some inside.
+
+    Raises
+    ------
+    ValueError
+        If one does.
+    """
+    if not _readable(tokens):
+        return
+    padding = tokens == padding_id
+    inside = (padding[:, :-1] & ~padding[:, 1:]).any(dim=1)
+    if inside.any():
+        row = int(inside.int().argmax())
+        raise ValueError(f"{name} must be padded at the end only, got a token after in row {row}")
+
+
 def check_same_batch(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:
     """Refuse two tensors of different batches.
 

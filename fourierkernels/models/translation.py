@@ -39,7 +39,12 @@ from fourierkernels.models.blocks import (
     select_rows,
 )
 from fourierkernels.models.configs import block_config, options_of, place_mixers
-from fourierkernels.models.inputs import check_no_empty_row, check_same_batch, check_tokens
+from fourierkernels.models.inputs import (
+    check_no_empty_row,
+    check_padded_at_end,
+    check_same_batch,
+    check_tokens,
+)
 from fourierkernels.models.parameters import initialise_uniformly
 from fourierkernels.models.sequences import Group, check_source_lengths, group_sources, sinusoids
 from fourierkernels.models.translation_sizes import TranslationConfig
@@ -131,7 +136,7 @@ class TranslationModel(nn.Module):
         Raises
         ------
         TypeError, ValueError
-            If they are no such ids, or a source holds nothing but padding.
+            If they are no such ids, or a source holds nothing but padding, or a token after it.
         """
         memory = self.encode(source)
         check_same_batch("target", target, "source", source)
@@ -143,6 +148,7 @@ class TranslationModel(nn.Module):
         source = check_tokens(
             source, vocabulary=config.source_words, length=config.length, name="source"
         )
+        check_padded_at_end(source, config.padding_id)
         if all(block.masks_padding for block in self.encoder):
             check_no_empty_row(source, config.padding_id)
             return run_blocks(

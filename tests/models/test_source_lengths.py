@@ -162,3 +162,11 @@ def test_a_source_without_a_token_is_refused(mixer: str) -> None:
     source[2] = 0
     with pytest.raises(ValueError, match="must hold a token in every row, got none in row 2"):
         model(mixer).encode(source)
+
+
+@pytest.mark.parametrize("mixer", ["dft", "softmax"])
+def test_padding_before_a_token_is_refused(mixer: str) -> None:
+    """Whether it is masked would depend on the lengths of the other sentences."""
+    source = torch.tensor([[3, 4, 5, 0], [3, 0, 4, 5]])
+    with pytest.raises(ValueError, match="padded at the end only, got a token after in row 1"):
+        model(mixer).encode(source)
