@@ -25,6 +25,7 @@ from fourierkernels.attention.validation import (
     check_eps,
     check_inputs,
     check_mask,
+    without_autocast,
 )
 from fourierkernels.foundation.validation import check_number
 from fourierkernels.ops.arguments import first_seen, seen_by_any
@@ -203,7 +204,7 @@ def fused_gaussian_attention(
     half = -k.square().sum(dim=-1, keepdim=True) / 2  # (..., M, 1)
     if mask is not None and mask.is_floating_point():
         mask = mask.to(working)
-    with torch.autocast(query.device.type, enabled=False):
+    with without_autocast(query.device.type):
         output = scaled_dot_product_attention(
             torch.cat([q, torch.ones_like(q[..., :1])], dim=-1) / sigma**2,  # (..., N, D + 1)
             torch.cat([k, half], dim=-1),  # (..., M, D + 1)

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from fourierkernels.attention.features import feature_map, over_heads
 from fourierkernels.attention.radii import Radius
-from fourierkernels.attention.validation import WORKING_DTYPE
+from fourierkernels.attention.validation import WORKING_DTYPE, without_autocast
 
 
 class WeightSums(NamedTuple):
@@ -44,7 +44,7 @@ def map_tokens(x: Tensor, radius: Radius, frequencies: Tensor, offset: Tensor) -
     """Return ψ(R(x - offset)), ``(..., N, 2m)``, in the working precision."""
     check_frequencies(frequencies, x.shape[-1])
     working = WORKING_DTYPE[x.dtype]
-    with torch.autocast(x.device.type, enabled=False):
+    with without_autocast(x.device.type):
         moved = x.to(working) - offset.to(working)
         return feature_map(radius.times(moved), frequencies.to(x.device, working))
 

@@ -92,7 +92,7 @@ def exponents(x: Tensor, frequencies: Tensor) -> Tensor:
     dim = x.shape[-1]
     check_frequencies(frequencies, dim)
     working = WORKING_DTYPE[x.dtype]
-    with torch.autocast(x.device.type, enabled=False):
+    with without_autocast(x.device.type):
         scaled = x.to(working) * dim**-0.25  # (..., N, D)
         products = scaled @ frequencies.to(x.device, working).mT  # (..., N, m)
         exponent: Tensor = products - scaled.square().sum(dim=-1, keepdim=True) / 2

@@ -16,6 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from fourierkernels.attention.validation import without_autocast
 from fourierkernels.foundation.validation import check_integer
 
 # State of a mixer between two steps of decoding; the batch is the first dimension.
@@ -219,7 +220,7 @@ class FixedMixer(TokenMixer):
         """Mix tokens ``(B, N, E)``."""
         self.check_tokens(x, padding)
         tokens = self._without_padding(widen(x), padding)
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device.type):
             return self.combine(self.mix(self.values(tokens))).to(x.dtype)
 
     def mixing_matrix(self, x: Tensor, *, padding: Tensor | None = None) -> Tensor:
@@ -234,7 +235,7 @@ class FixedMixer(TokenMixer):
     def step(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """Mix one more token ``(B, 1, E)``: the state is the values so far, O(m E) per step."""
         self.check_step(x)
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device.type):
             new = self.values(widen(x))
             values = new if state is None else torch.cat([state[0], new], dim=-2)
             m = values.shape[-2] - 1
@@ -245,7 +246,7 @@ class FixedMixer(TokenMixer):
     def prefill(self, x: Tensor) -> tuple[Tensor, State]:
         """Mix the first tokens at once; the state is their values."""
         self.check_causal("prefill")
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device.type):
             return self(x), (self.values(widen(x)),)
 
     def _without_padding(self, x: Tensor, padding: Tensor | None) -> Tensor:

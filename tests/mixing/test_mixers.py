@@ -391,6 +391,13 @@ def test_half_precision_is_mixed_in_float32(name: str) -> None:
     assert torch.equal(y, mixer(x.float()).bfloat16())
 
 
+@pytest.mark.parametrize(("name", "causal"), FORMS)
+def test_shapes_are_told_without_data(name: str, causal: bool) -> None:
+    """On the meta device, where tools plan the memory of a model."""
+    mixer = create_mixer(name, dim=E, length=N, heads=H, causal=causal).to("meta")
+    assert mixer(torch.empty(3, N, E, device="meta")).shape == (3, N, E)
+
+
 def test_matrices_of_a_model_come_by_name_in_order() -> None:
     model = nn.Sequential(*(create_mixer(name, dim=E, length=5) for name in ("fnet", "softmax")))
     matrices = mixing_matrices(model, torch.randn(2, 5, E))
