@@ -107,6 +107,10 @@ class Fact:
     counts : bool
         Whether they follow from whole numbers of the input alone, as sizes and places do, and from
         no table. Pairs of these that scale other numbers one by one are no scores.
+    given : bool
+        Whether they follow from the input alone, and from nothing that the network has learnt.
+    chosen : bool
+        Whether they are places that scores of queries by keys have ranked, or values of there.
     share : bool
         Whether it is what is left of places when they are rounded: neighbours that it weighs are
         interpolated.
@@ -130,6 +134,8 @@ class Fact:
     meetings: frozenset[Meeting] = frozenset()
     rounded: bool = False
     counts: bool = False
+    given: bool = False
+    chosen: bool = False
     share: bool = False
     asked: int = 0
 

@@ -88,7 +88,8 @@ class Flow:
             if self.of(tensor).level == READ:
                 continue
             self.counted += 1
-            self.set(tensor, Fact(READ, ("input", self.counted), counts=is_whole(tensor)))
+            fact = Fact(READ, ("input", self.counted), counts=is_whole(tensor), given=True)
+            self.set(tensor, fact)
 
     def of(self, tensor: Tensor) -> Fact:
         """Return what is known of a tensor."""
@@ -120,10 +121,10 @@ class Flow:
             return self._alone(operands[0]) if operands else _NOTHING
         known = [(one.numel(), self._alone(one)) for one in operands]
         most = max(known, key=lambda pair: (pair[1].level, pair[0]))[1]
-        largest = max(known, key=lambda pair: (pair[0], pair[1].inside, bool(pair[1].features)))[1]
         facts = [fact for _, fact in known]
         kept = [pair for pair, one in zip(known, operands, strict=True) if not is_whole(one)]
         kept = kept or known
+        largest = max(kept, key=lambda pair: (pair[0], pair[1].inside, bool(pair[1].features)))[1]
         data = max((size for size, one in kept if one.level == READ and not one.counts), default=0)
         paired = [one for size, one in kept if one.paired and not (one.counts and size <= data)]
         numbers = [fact for _, fact in kept]
@@ -143,6 +144,8 @@ class Flow:
             meetings=frozenset().union(*(one.meetings for one in facts)),
             rounded=any(one.rounded for one in facts),
             counts=all(one.counts or one.level == CONSTANT for one in facts),
+            given=all(one.given or one.level == CONSTANT for one in numbers),
+            chosen=any(one.chosen for one in numbers),
             share=bool(read) and all(one.share for one in read),
             asked=max(one.asked for one in facts),
         )
@@ -162,7 +165,8 @@ class Flow:
         fact = self.merged(operands)
         if len(operands) == 1 and self.of(operands[0]).leaf:
             fact = replace(fact, leaf=True)
-        largest = max(operands, key=Tensor.numel, default=None)
+        numbers = [one for one in operands if not is_whole(one)] or operands
+        largest = max(numbers, key=Tensor.numel, default=None)
         for one in new:
             self.set(one, fact if largest is None else _carried(fact, largest, one))
 

@@ -36,9 +36,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     Step,
     is_fused,
 )
-from fourierkernels.checkpoints.recorders.places import (
-    adds_features,
-)
+from fourierkernels.checkpoints.recorders.places import adds_features, are_chosen
 from fourierkernels.checkpoints.recorders.reading import Reading
 from fourierkernels.checkpoints.recorders.weighing import Found
 
@@ -120,6 +118,8 @@ class Following(Reading):
             facts = [facts[0], self.flow.of(step.result)]
         if any(one.multiplied and not one.paired for one in facts):
             self.flow.set(step.result, replace(self.flow.of(step.result), paired=False))
+        if len(parts) == 2 and all(map(are_chosen, facts)):
+            self.meet(step.where, step.result, *parts)  # one of the chosen after another
         weighing = [one.origins for one in facts if one.weighs]
         if len(weighing) == 2 and all(
             any(one.scores or one.sampled for one in x) for x in weighing
@@ -139,11 +139,15 @@ class Following(Reading):
         if name in SUMS and fact.weighs and fact.origins:
             self.meet(step.where, results[0], operand, weights=operand)
             return
+        if name in SUMS and are_chosen(fact) and not adds_features(step, operand, fact):
+            self.meet(step.where, results[0], operand)
+            return
         total = (name in SUMS and place_of(operand), args[1]) if len(args) > 1 else None
         told = fact.origins | fact.told
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
         asked = 4 * (fact.asked == 3 and name in SUMS and adds_features(step, operand, fact))
         new = replace(new, rounded=fact.rounded, counts=fact.counts, asked=asked)
+        new = replace(new, given=fact.given)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
         counted = fact.counts and results[0].numel() <= math.prod(self.flow.leading)
         numbers = operand.is_floating_point() and not counted  # pairs of ids that are equal are

@@ -7,7 +7,15 @@ from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.facts import CONSTANT, READ, Fact
 from fourierkernels.checkpoints.recorders.flow import place_of, tensors_in
-from fourierkernels.checkpoints.recorders.operations import COMPARED, DIVIDED, RANKED, TIMES, Step
+from fourierkernels.checkpoints.recorders.operations import (
+    ADDED,
+    COMPARED,
+    DIFFERENCES,
+    DIVIDED,
+    RANKED,
+    TIMES,
+    Step,
+)
 from fourierkernels.checkpoints.recorders.places import are_apart, joined_features, meets_several
 from fourierkernels.checkpoints.recorders.weighing import Weighing
 
@@ -23,7 +31,7 @@ class OneByOne(Weighing):
             for meeting in self.flow.of(operands[0]).meetings:
                 meeting.ranked = True
         dim = self._divided(operands) if name in DIVIDED and len(operands) > 1 else None
-        if dim is None:
+        if dim is None and not self._shifts(step, operands):
             self.flow.use(operands)
         facts = [self.flow.of(one) for one in operands]
         if name.endswith("_") and operands:
@@ -33,6 +41,13 @@ class OneByOne(Weighing):
             self.weigh(operands, results[0], name, facts)
         if dim is not None:
             self.normal(dim, results[0], step.where)
+
+    def _shifts(self, step: Step, operands: list[Tensor]) -> bool:
+        """Tell whether scores are shifted by fewer numbers, as by the norms of their vectors."""
+        whole = [one for one in operands if one.numel() == step.result.numel()]
+        if step.name.rstrip("_") not in ADDED | DIFFERENCES or len(whole) != 1:
+            return False
+        return bool(self.flow.of(whole[0]).origins)
 
     def _divided(self, operands: list[Tensor]) -> int | None:
         """Return the dimension over which numbers are divided by their own sum, if they are."""

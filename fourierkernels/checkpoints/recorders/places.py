@@ -101,6 +101,11 @@ def _slides(tensor: Tensor, other: Tensor) -> bool:
     return any((other.shape[k] == 1) != (other.shape[j] == 1) for k, j in over)
 
 
+def are_chosen(fact: Fact) -> bool:
+    """Tell whether values lie where the best of scores are: their mean is what a query reads."""
+    return fact.chosen and bool(fact.features)
+
+
 def adds_features(step: Step, operand: Tensor, fact: Fact) -> bool:
     """Tell whether a sum or a norm is one over features alone."""
     given = step.args[1 + (step.name in NORMS) :]

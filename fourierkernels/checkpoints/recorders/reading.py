@@ -19,9 +19,18 @@ class Reading(OneByOne):
     def _order(self, step: Step) -> None:
         """Know what is ordered; places are no weights."""
         self.follow(step)
+        chosen = self._are_ranked(step)
         for one in step.results:
             if not one.is_floating_point():
-                self.flow.set(one, replace(self.flow.of(one), origins=frozenset(), rounded=False))
+                fact = replace(self.flow.of(one), origins=frozenset(), rounded=False)
+                self.flow.set(one, replace(fact, chosen=chosen))
+
+    def _are_ranked(self, step: Step) -> bool:
+        """Tell whether each query of several ranks keys by a score; places of points are given."""
+        at, fact = 1 + (step.name == "topk"), self.flow.of(step.args[0])
+        dim = step.args[at] if at < len(step.args) else step.given.get("dim", -1)
+        scores = any(one.scores and one.places for one in fact.origins | fact.told)
+        return scores and not fact.given and not self.pools(step.result, dim, fact)
 
     def _gather(self, step: Step) -> None:
         """Know values that are chosen by the best of scores; places that are chosen are none."""
@@ -34,6 +43,8 @@ class Reading(OneByOne):
             if fact.level == LEARNT:
                 mark_used(self.flow.of(one) for one in places)
             self._move(step)
+            if known and any(self.flow.of(one).chosen for one in places):
+                self.flow.set(step.result, replace(self.flow.of(step.result), chosen=True))
             if known and self._are_computed(step.name in SAMPLED, places):
                 self._sample(step)
         else:
@@ -119,7 +130,7 @@ class Reading(OneByOne):
         by = next((one for one in weights if self.flow.of(one).origins), None)
         if by is None and not self.flow.is_computed(values):
             embed(self.flow, step)
-        elif weights or self._are_computed(False, [places]):
+        elif weights or self.flow.of(places).chosen or self._are_computed(False, [places]):
             self.meet(step.where, step.result, *weights, values, weights=by)
         else:
             self._move(step)

@@ -102,7 +102,8 @@ class Weighing:
         elif one.paired != other.paired:
             self.meet(where, result, left, right, weights=left if one.paired else right)
         else:
-            fact = Fact(max(one.level, other.level), one.sequence)
+            level, given = max(one.level, other.level), one.given and other.given
+            fact = Fact(level, one.sequence, given=given)
             self.pair(where, result, fact, places=not is_feature(right, -1, other))
 
     def pair(
