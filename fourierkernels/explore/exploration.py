@@ -37,7 +37,7 @@ class Exploration(ABC, Generic[State, Result]):
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._result: Result | None = None
+        self._result: tuple[State, Result] | None = None  # with the settings that gave it
         self._later: dict[Hashable, Any] = {}
         self._watchers: list[Callable[[], None]] = []
 
@@ -78,9 +78,10 @@ class Exploration(ABC, Generic[State, Result]):
     @property
     def result(self) -> Result:
         """The numbers that the picture shows."""
-        if self._result is None:
-            self._result = self.compute(self._state)
-        return self._result
+        state, kept = self._state, self._result
+        if kept is None or kept[0] != state:  # another thread may still compute for older settings
+            kept = self._result = (state, self.compute(state))
+        return kept[1]
 
     @abstractmethod
     def compute(self, state: State) -> Result:
@@ -149,7 +150,7 @@ class Exploration(ABC, Generic[State, Result]):
 
     def _to(self, state: State) -> Self:
         if state != self._state:
-            self._state, self._result = state, None
+            self._state = state
             self._tell()
         return self
 

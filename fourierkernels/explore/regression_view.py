@@ -122,10 +122,10 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
 
     def compute(self, state: RegressionState) -> RegressionResult:
         """Return the fit, and the weights of the query."""
-        settings = replace(state, query=0.0)
-        if self._fitted is None or self._fitted[0] != settings:
-            self._fitted = (settings, self._fit(state))
-        fit = self._fitted[1]
+        settings, kept = replace(state, query=0.0), self._fitted
+        if kept is None or kept[0] != settings:
+            kept = self._fitted = (settings, self._fit(state))
+        fit = kept[1]
         (weights,) = _quietly(fit.model.weights, np.array([[state.query]]))
         bars = _bars(fit.x, np.nan_to_num(weights))
         return RegressionResult(fit, float(weights @ fit.y), weights, bars)
@@ -253,15 +253,15 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
 
     def _dots(self, panel: Panel) -> str:
         """Return the path of the drawn samples, written anew only where one has moved."""
-        held = (self.state.point, self.state.point_x, self.state.point_y)
-        if self._written is None or self._written[0] != held:
+        held, kept = (self.state.point, self.state.point_x, self.state.point_y), self._written
+        if kept is None or kept[0] != held:
             x, y, drawn = self.result.fit.x, self.result.fit.y, self._drawn()
             steps = (
                 f"M{number(panel.across(a))} {number(panel.down(b))}h0"
                 for a, b in zip(x[drawn], y[drawn], strict=True)
             )
-            self._written = (held, "".join(steps))
-        return self._written[1]
+            kept = self._written = (held, "".join(steps))
+        return kept[1]
 
     def _draw_fit(self, picture: Picture, panel: Panel) -> None:
         result, state = self.result, self.state

@@ -3,6 +3,7 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import RLock, get_ident
 from typing import Any
 
 from fourierkernels.explore.settings import Choice, Setting, Slider
@@ -34,7 +35,7 @@ class View:
     def __init__(self, exploration: Any) -> None:
         self._exploration = exploration
         self._controls = {each.name: _control(each) for each in exploration.settings}
-        self._quiet = False
+        self._showing, self._shown_by = RLock(), 0  # one thread at a time, and which
         self._picture = PictureWidget(pointed=bool(exploration.panels()))
         for name, control in self._controls.items():
             control.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
@@ -46,20 +47,24 @@ class View:
 
     def show(self) -> None:
         """Show the settings as they are, and begin what takes longer."""
-        self._quiet = True
-        try:
-            for setting in self._exploration.settings:
-                self._controls[setting.name].value = getattr(self._exploration.state, setting.name)
-        finally:
-            self._quiet = False
-        self._picture.svg = self._exploration.svg()
-        self._picture.sentence = self._exploration.sentence()
+        with self._showing:  # what is shown last is what is so, whichever thread began first
+            self._show_settings()
+            self._picture.svg = self._exploration.svg()
+            self._picture.sentence = self._exploration.sentence()
         key = self._exploration.later_key()
         if key is not None and self._exploration.later is None:
             _ONE_AT_A_TIME.submit(self._finish, key, self._exploration.state)
 
+    def _show_settings(self) -> None:
+        self._shown_by = get_ident()  # what this thread sets, no reader has moved
+        try:
+            for setting in self._exploration.settings:
+                self._controls[setting.name].value = getattr(self._exploration.state, setting.name)
+        finally:
+            self._shown_by = 0
+
     def _moved(self, name: str, value: Any) -> None:
-        if not self._quiet:
+        if self._shown_by != get_ident():
             setting = next(each for each in self._exploration.settings if each.name == name)
             if isinstance(setting, Slider):  # powers of ten end a rounding before or after
                 value = min(max(value, setting.low), setting.high)

@@ -8,6 +8,7 @@ import threading
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -180,6 +181,44 @@ def test_what_a_first_move_needs_is_prepared_beside_the_notebook(
     _ONE_AT_A_TIME.submit(lambda: None).result()
     assert len(seen) == 1
     assert seen[0] is not threading.current_thread()
+
+
+def test_numbers_are_those_of_the_settings_whichever_thread_ends_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is computed beside the notebook draws while the reader moves on."""
+    view, begun, moved = explore.density(X), threading.Event(), threading.Event()
+    compute, here = view.compute, threading.current_thread()
+
+    def slow(state: Any) -> Any:
+        found = compute(state)
+        if threading.current_thread() is not here:
+            begun.set()
+            assert moved.wait(5.0)
+        return found
+
+    monkeypatch.setattr(view, "compute", slow)
+    other = threading.Thread(target=view.svg)
+    other.start()
+    assert begun.wait(5.0)
+    view.set(radius=3.0)
+    moved.set()
+    other.join()
+    assert np.array_equal(view.result.density, explore.density(X).set(radius=3.0).result.density)
+
+
+def test_a_move_counts_while_another_thread_shows_the_settings() -> None:
+    exploration, moved = explore.density(X), threading.Event()
+    exploration.watch(moved.set)
+    view = View(exploration)
+    radius, kernel = view._controls["radius"], view._controls["kernel"]
+    reader = threading.Thread(target=lambda: setattr(radius, "value", 3.0))
+    kernel.observe(lambda _: (reader.start(), moved.wait(0.5)), "value")
+    exploration._state = replace(exploration.state, kernel="gaussian")
+    view.show()
+    reader.join()
+    assert exploration.state.radius == pytest.approx(3.0)
+    assert radius.value == pytest.approx(3.0)
 
 
 # A process of its own, whose loops are not compiled yet: counts what numba compiles.
