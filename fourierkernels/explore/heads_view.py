@@ -88,7 +88,12 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
         self.lens = network if isinstance(network, HeadLens) else HeadLens(network)
         self.samples = [self.lens.read(text) for text in self.texts]
         first = self.samples[0]
-        heads = max(each.heads for each in first.by_layer if each.windows == 1)
+        usable = [each for each in first.by_layer if each.windows == 1 and each.heads > 1]
+        if not usable:
+            raise ValueError(
+                "network must have a layer of two heads or more that attends over the whole input"
+            )
+        heads = max(each.heads for each in usable)
         self.tokens = first.checkpoint.labels(first.item)[1]
         self.settings = (
             Slider("layer", "Layer", 0, len(first.by_layer) - 1, whole=True),
@@ -100,11 +105,16 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
         )
         self._parts: dict[int, list[FloatArray]] = {}
         self._losses: dict[tuple[int, int], Any] = {}
-        super().__init__(HeadsState())
+        super().__init__(HeadsState(layer=usable[0].number))
 
     def checked(self, state: HeadsState) -> HeadsState:
-        """Refuse heads that the layer does not have."""
-        heads = self.samples[0].by_layer[state.layer].heads
+        """Refuse a layer of windows or of one head, and heads that the layer does not have."""
+        one = self.samples[0].by_layer[state.layer]
+        if one.windows > 1:
+            raise ValueError(f"layer must attend over the whole input, got {state.layer}: windows")
+        heads = one.heads
+        if heads < 2:
+            raise ValueError(f"layer must have at least two heads, got {state.layer}: one")
         for name in ("first", "second", "masked"):
             if getattr(state, name) >= heads:
                 raise ValueError(
@@ -208,10 +218,7 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
     def _maps(self, layer: int) -> list[FloatArray]:
         """Return the maps of a layer on each text, computed when it is first asked for."""
         if layer not in self._parts:
-            ones = [sample.by_layer[layer] for sample in self.samples]
-            if ones[0].windows > 1:
-                raise ValueError(f"layer must attend over the whole input, got {layer}: windows")
-            self._parts[layer] = [one.part("maps") for one in ones]
+            self._parts[layer] = [each.by_layer[layer].part("maps") for each in self.samples]
         return self._parts[layer]
 
     def _chance(self, maps: Sequence[FloatArray], control: str) -> list[FloatArray]:

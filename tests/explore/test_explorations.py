@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, PvtConfig, PvtModel
+from transformers import GPT2Config, GPT2LMHeadModel, PvtConfig, PvtModel, SwinConfig, SwinModel
 
 import fourierkernels as fk
 from fourierkernels import explore, theory
@@ -461,13 +461,34 @@ def test_keys_of_a_layer_with_fewer_have_their_numbers() -> None:
     assert view._name(2, len(view.tokens) - 1) == "3"
 
 
-def test_sentence_numbers_tokens_of_layers_that_have_their_own() -> None:
+def pvt() -> PvtModel:
     """PVT pools its keys in the first stages, and none of its tokens has a name."""
     sizes = {"image_size": 32, "num_encoder_blocks": 2, "hidden_sizes": [8, 16], "depths": [1, 1]}
     more = {"patch_sizes": [4, 2], "strides": [4, 2], "num_attention_heads": [1, 2]}
-    network = PvtModel(PvtConfig(**sizes, **more, sequence_reduction_ratios=[2, 1])).eval()
-    view = explore.attention(network, torch.zeros(1, 3, 32, 32)).set(layer=0, token=63)
+    return PvtModel(PvtConfig(**sizes, **more, sequence_reduction_ratios=[2, 1])).eval()
+
+
+def test_sentence_numbers_tokens_of_layers_that_have_their_own() -> None:
+    view = explore.attention(pvt(), torch.zeros(1, 3, 32, 32)).set(layer=0, token=63)
     assert "query number 64: " in view.sentence()
     assert f"is on number {view.result.softmax.argmax() + 1};" in view.sentence()
     view.point("rows", 5.0, 0.0, pressed=True)  # no query is among the pooled keys
     assert view.state.token == 63
+
+
+def swin(depths: list[int]) -> SwinModel:
+    """Attention in windows in the first stage, over all 16 places in the second if there is one."""
+    sizes = {"image_size": 32, "patch_size": 4, "embed_dim": 8, "window_size": 4}
+    return SwinModel(SwinConfig(**sizes, depths=depths, num_heads=[1, 2][: len(depths)])).eval()
+
+
+def test_heads_begin_at_a_layer_that_has_them_and_refuse_others_at_once() -> None:
+    image = torch.linspace(0.0, 1.0, 3 * 32 * 32).reshape(1, 3, 32, 32)
+    view = explore.heads(swin([1, 1]), [image])
+    assert view.state.layer == 1
+    before = view.state
+    with pytest.raises(ValueError, match="layer must attend over the whole input, got 0: windows"):
+        view.set(layer=0, second=0)
+    assert view.state == before
+    with pytest.raises(ValueError, match="must have a layer of two heads or more that attends"):
+        explore.heads(swin([1]), [image])
