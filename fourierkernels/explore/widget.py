@@ -68,7 +68,11 @@ class View:
             setting = next(each for each in self._exploration.settings if each.name == name)
             if isinstance(setting, Slider):  # powers of ten end a rounding before or after
                 value = min(max(value, setting.low), setting.high)
-            self._exploration.set(**{name: int(value) if _is_whole(setting) else value})
+            try:
+                self._exploration.set(**{name: int(value) if _is_whole(setting) else value})
+            except ValueError:  # settings that do not fit together: nothing was changed
+                self.show()
+                raise
 
     def _finish(self, key: Any, state: Any) -> None:
         """Compute what takes longer, unless the reader has moved on."""

@@ -492,3 +492,12 @@ def test_heads_begin_at_a_layer_that_has_them_and_refuse_others_at_once() -> Non
     assert view.state == before
     with pytest.raises(ValueError, match="must have a layer of two heads or more that attends"):
         explore.heads(swin([1]), [image])
+
+
+def test_a_control_returns_from_where_the_settings_cannot_go() -> None:
+    """The second layer has a quarter of the queries, and the last one is chosen."""
+    exploration = explore.attention(pvt(), torch.zeros(1, 3, 32, 32)).set(layer=0, token=63)
+    view = View(exploration)
+    with pytest.raises(ValueError, match="token must be below 17 in layer 1, got 63"):
+        view._controls["layer"].value = 1
+    assert view._controls["layer"].value == exploration.state.layer == 0
