@@ -188,7 +188,7 @@ class DensityExploration(Exploration[DensityState, DensityResult]):
 
 
 def _column(x: ArrayLike) -> FloatArray:
-    sample = check_finite("x", np.asarray(x, dtype=np.float64))
+    sample = check_finite("x", np.array(x, dtype=np.float64))
     if sample.ndim == 2 and sample.shape[1] == 1:
         sample = sample[:, 0]
     if sample.ndim != 1 or len(sample) < 2:

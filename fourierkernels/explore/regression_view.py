@@ -312,7 +312,7 @@ def _bars(x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _columns(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     points, responses = (
-        check_finite(name, np.asarray(values, dtype=np.float64).squeeze())
+        check_finite(name, np.array(values, dtype=np.float64).squeeze())
         for name, values in (("x", x), ("y", y))
     )
     if points.ndim != 1 or points.shape != responses.shape or len(points) < 3:

@@ -501,3 +501,12 @@ def test_a_control_returns_from_where_the_settings_cannot_go() -> None:
     with pytest.raises(ValueError, match="token must be below 17 in layer 1, got 63"):
         view._controls["layer"].value = 1
     assert view._controls["layer"].value == exploration.state.layer == 0
+
+
+def test_data_are_those_of_the_start_if_the_arrays_change() -> None:
+    x, y = X.copy(), Y.copy()
+    density, regression = explore.density(x), explore.regression(x, y)
+    x += 100.0
+    y[:] = 0.0
+    for view, kept in ((density.sample, X), (regression.x, X), (regression.y, Y)):
+        assert np.array_equal(view, kept)
