@@ -172,7 +172,7 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
         state, result = self.state, self.result
         squares = float(np.square(result.weights).sum())
         effective = 1.0 / squares if squares > 0 else np.nan
-        negative = float(-result.weights[result.weights < 0].sum())
+        negative = float(np.abs(result.weights[result.weights < 0]).sum())
         return (
             f"Degree {state.degree}, {state.kernel}, R = {state.radius:.3g}: the fit at x = "
             f"{state.query:.3g} is {result.value:.4g}, a mean over {effective:.3g} effective "

@@ -510,3 +510,8 @@ def test_data_are_those_of_the_start_if_the_arrays_change() -> None:
     y[:] = 0.0
     for view, kept in ((density.sample, X), (regression.x, X), (regression.y, Y)):
         assert np.array_equal(view, kept)
+
+
+def test_weights_that_are_none_negative_sum_to_zero_in_words() -> None:
+    view = explore.regression(X, Y).set(kernel="gaussian")
+    assert "with negative weights of 0 in all" in view.sentence()
