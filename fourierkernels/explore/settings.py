@@ -82,7 +82,8 @@ def ticks(low: float, high: float, *, log: bool = False) -> Sequence[float]:
         powers = [10.0**k for k in range(first, last + 1, step)]
         return powers if len(powers) > 1 else [low, *powers, high]
     rough = (high - low) / 5
-    unit = 10.0 ** math.floor(math.log10(rough))
+    exponent = math.floor(math.log10(rough))
+    unit = 10.0**exponent
     width = min((m * unit for m in (1, 2, 5, 10)), key=lambda each: abs(math.log(each / rough)))
     ends = math.ceil(low / width), math.floor(high / width) + 1
-    return [round(k * width, 12) for k in range(*ends)]
+    return [round(k * width, 12 - exponent) for k in range(*ends)]

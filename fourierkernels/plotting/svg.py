@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -185,14 +186,14 @@ class Panel:
         """Draw the two axes with their ticks, and name them: `x` below, `y` above."""
         base, right = self.top + self.height, self.left + self.width
         picture.add(line(self.left, base, right, base), line(self.left, self.top, self.left, base))
-        for value in ticks["x"]:
+        for value, text in zip(ticks["x"], written(ticks["x"]), strict=True):
             at = self.across(value)
             picture.add(line(at, base, at, base + 4))
-            picture.add(label(_minus(value), at, base + 16, anchor="middle"))
-        for value in ticks["y"]:
+            picture.add(label(text, at, base + 16, anchor="middle"))
+        for value, text in zip(ticks["y"], written(ticks["y"]), strict=True):
             at = self.down(value)
             picture.add(line(self.left - 4, at, self.left, at))
-            picture.add(label(_minus(value), self.left - 7, at + 4, anchor="end"))
+            picture.add(label(text, self.left - 7, at + 4, anchor="end"))
         picture.add(label(x, right, base + 31, anchor="end"), label(y, 2, self.top - 9))
 
     def clipped(self, picture: Picture, name: str) -> str:
@@ -204,8 +205,19 @@ class Panel:
         return f"{inside}{opening('g', {'clip-path': f'url(#{unique})'})}"
 
 
-def _minus(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
+def written(ticks: Sequence[float]) -> list[str]:
+    """Return the numbers of an axis: six digits, or as many as a hundredth of a step needs.
+
+    >>> written([-0.5, 0.0, 0.5]), written([1234562.0, 1234564.0])
+    (['−0.5', '0', '0.5'], ['1234562', '1234564'])
+    """
+    step = min((abs(b - a) for a, b in pairwise(ticks)), default=math.inf)
+    for digits in range(6, 18):
+        texts = [f"{value:.{digits}g}" for value in ticks]
+        away = (abs(float(text) - value) for text, value in zip(texts, ticks, strict=True))
+        if all(distance <= 0.01 * step for distance in away):
+            break
+    return [text.replace("-", "−") for text in texts]
 
 
 def _number(share: float, ends: tuple[float, float], log: bool) -> float:

@@ -24,8 +24,9 @@ from fourierkernels.explore import density_view
 from fourierkernels.explore.attention_view import _without_overlap
 from fourierkernels.explore.error_view import _SIZES
 from fourierkernels.explore.exploration import Exploration
-from fourierkernels.explore.settings import Choice, Slider
+from fourierkernels.explore.settings import Choice, Slider, ticks
 from fourierkernels.explore.widget import _ONE_AT_A_TIME, View
+from fourierkernels.plotting.svg import written
 from fourierkernels.report import HeadLens
 
 RNG = np.random.default_rng(0)
@@ -60,6 +61,18 @@ def ends(view: Exploration[Any, Any]) -> list[dict[str, Any]]:
         whole = int if getattr(setting, "whole", False) else lambda value: value
         found += [{setting.name: whole(value)} for value in options]
     return found
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 1.0), (-3e-13, 2e-13), (1.0e9, 1.0e9 + 1e-5), (1234561.0, 1234570.0)]
+)
+def test_ticks_are_round_and_their_labels_say_where_they_are(low: float, high: float) -> None:
+    places = ticks(low, high)
+    assert 3 <= len(set(places)) <= 12
+    said = [float(text.replace("−", "-")) for text in written(places)]
+    assert said == pytest.approx(places, rel=0.0, abs=0.01 * (places[1] - places[0]))
+    assert low <= places[0] + 1e-9 * (high - low)
+    assert places[-1] <= high + 1e-9 * (high - low)
 
 
 # --- what all share --------------------------------------------------------------------------
