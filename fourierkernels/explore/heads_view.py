@@ -54,7 +54,8 @@ class HeadsResult(NamedTuple):
     """Distances of all pairs of heads, ``(H, H)``, root mean squares over the texts.
 
     `chance` are those of unrelated heads; `share` is the part of squared distance that is missing
-    beside them, and `width` the mean number of keys over which even rows would be as wide.
+    beside them, NaN where they do not differ either, as with a single key, and `width` the mean
+    number of keys over which even rows would be as wide.
     """
 
     distances: FloatArray
@@ -130,7 +131,8 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
         chance = np.mean(self._chance(maps, state.control), axis=0)
         width = float(np.exp(np.mean([row_entropies(each).mean() for each in maps])))
         pairs = np.triu_indices(len(squares), 1)
-        share = 1.0 - float(squares[pairs].mean() / chance[pairs].mean())
+        even = float(chance[pairs].mean())
+        share = 1.0 - float(squares[pairs].mean()) / even if even else np.nan
         return HeadsResult(np.sqrt(squares), np.sqrt(chance), share, width)
 
     def later_key(self) -> HeadsState:
@@ -153,11 +155,9 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
         """Return distances beside chance, and what the masked head costs."""
         state, result = self.state, self.result
         pair = (state.first, state.second)
-        share = "closer" if result.share >= 0 else "farther apart"
         said = (
             f"Layer {state.layer}, β = {state.sharpness:.3g}: rows as wide as even ones over "
-            f"{result.width:.1f} keys. In squared distance the heads are {abs(result.share):.1%} "
-            f"{share} than heads that share nothing ({state.control}). Heads {state.first} and "
+            f"{result.width:.1f} keys. {self._beside_chance()} Heads {state.first} and "
             f"{state.second}: {result.distances[pair]:.3f}, by chance {result.chance[pair]:.3f}."
         )
         if state.masked == NOBODY:
@@ -169,6 +169,13 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
             f"{said} Loss ({self.later.loss}) {before:.4g}, without head {state.masked} "
             f"{after:.4g}: {after - before:+.3g} over {len(self.texts)} texts."
         )
+
+    def _beside_chance(self) -> str:
+        share, others = self.result.share, f"heads that share nothing ({self.state.control})"
+        if np.isnan(share):
+            return f"The distances of {others} are 0, too: there is nothing to compare."
+        way = "closer" if share >= 0 else "farther apart"
+        return f"In squared distance the heads are {abs(share):.1%} {way} than {others}."
 
     def panels(self) -> dict[str, Panel]:
         """Return the panel of distances, where the pointer chooses a pair, and the curves'."""

@@ -432,6 +432,14 @@ def test_heads_that_share_nothing_but_chance_have_no_share() -> None:
     np.testing.assert_allclose(view.result.distances, np.sqrt(np.mean(both, axis=0)), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+def test_heads_over_a_single_key_are_not_compared() -> None:
+    view = explore.heads(lens(), ["3"])
+    assert np.isnan(view.result.share)
+    assert "are 0, too: there is nothing to compare." in view.sentence()
+    assert "nan" not in view.svg()
+
+
 def test_loss_without_a_head_is_that_of_the_lens() -> None:
     view = explore.heads(lens(), [IDS, "2 7 1 8"]).set(layer=1, masked=3)
     assert "being computed" in view.sentence()
