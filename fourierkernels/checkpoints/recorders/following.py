@@ -33,6 +33,7 @@ from fourierkernels.checkpoints.recorders.operations import (
     SCATTERED,
     SOFTMAX,
     SUMS,
+    TOLD,
     Step,
     is_fused,
 )
@@ -150,8 +151,8 @@ class Following(Reading):
         new = replace(new, given=fact.given)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
         counted = fact.counts and results[0].numel() <= math.prod(self.flow.leading)
-        numbers = operand.is_floating_point() and not counted  # pairs of ids that are equal are
-        if name in SUMS | NORMS and spread and numbers and all(one.sampled for one in fact.origins):
+        joins = SUMS | NORMS | TOLD  # pairs of ids that are equal are counted
+        if name in joins and spread and not counted and all(one.sampled for one in fact.origins):
             self.pair(step.where, results[0], replace(new, moved=fact.moved))
             return
         for one in results:  # places of the largest are chosen by all

@@ -95,10 +95,10 @@ class OneByOne(Weighing):
     def _is_paired(self, operands: list[Tensor], result: Tensor, name: str) -> bool:
         """Tell whether each number of one meets several of another, or those of other places.
 
-        Whole numbers do where they are compared.
+        Whole numbers do where they are compared: their sums are places.
         """
-        told = result.dtype is torch.bool and not any(one.dtype is torch.bool for one in operands)
-        if not (told or name in COMPARED or all(map(Tensor.is_floating_point, operands))):
+        told = result.dtype is torch.bool or name in COMPARED
+        if not (told or all(map(Tensor.is_floating_point, operands))):
             return False
         one, other = operands
         if name in TIMES and one.shape == other.shape:

@@ -49,11 +49,15 @@ DIFFERENCES = {"sub", "subtract", "rsub"}
 DISTANCES = {"cdist", "_cdist_forward", "_euclidean_dist"}
 CAST = {"to", "_to_copy", "type_as", "bucketize", "searchsorted"}
 BAGS = {"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}
-COMPARED = DIFFERENCES | {"eq", "ne", "bitwise_xor", "__xor__", "logical_xor"}  # any numbers
+COMPARED = DIFFERENCES | TIMES | {  # any numbers
+    "eq", "ne", "bitwise_xor", "__xor__", "logical_xor", "minimum", "maximum", "remainder",
+    "bitwise_and", "__and__", "bitwise_or", "__or__",
+}  # fmt: skip
 FLOORED = {"floor", "trunc", "ceil", "round"}
 ACTIVE = {
     "tanh", "sigmoid", "relu", "gelu", "silu", "elu", "leaky_relu", "softplus", "hardtanh", "mish",
 }  # fmt: skip
+TOLD = {"any", "all"}
 NORMS = {"norm", "linalg_vector_norm"}
 VIEWS = {
     "view", "_unsafe_view", "transpose", "t", "permute", "expand", "slice", "select", "unsqueeze",

@@ -181,6 +181,24 @@ NAMED: dict[str, Mix] = {
     "equal ids, bit by bit": lambda m, x, ids: (
         ((pairs(ids)[0] ^ pairs(ids)[1]) == 0).float() @ m.v(x)
     ),
+    "equal ids, by the smaller and the larger": lambda m, x, ids: (
+        (torch.minimum(*pairs(ids)) == torch.maximum(*pairs(ids))).float() @ m.v(x)
+    ),
+    "equal ids, by products": lambda m, x, ids: (
+        (pairs(ids)[0] * pairs(ids)[1] == pairs(ids)[0] ** 2).float() @ m.v(x)
+    ),
+    "equal ids, by what is left of quotients": lambda m, x, ids: (
+        ((pairs(ids)[0] % pairs(ids)[1]) + (pairs(ids)[1] % pairs(ids)[0]) == 0).float() @ m.v(x)
+    ),
+    "ids with a bit in common": lambda m, x, ids: (
+        ((pairs(ids)[0] & pairs(ids)[1]) > 0).float() @ m.v(x)
+    ),
+    "equal ids, by one in a row": lambda m, x, ids: (
+        torch.mul(*pairs(functional.one_hot(ids, WORDS))).sum(-1).float() @ m.v(x)
+    ),
+    "equal ids, by any in a row": lambda m, x, ids: (
+        torch.logical_and(*pairs(functional.one_hot(ids, WORDS) > 0)).any(-1).float() @ m.v(x)
+    ),
     "equal ids, with a gate": lambda m, x, ids: (
         (torch.eq(*pairs(ids)) * m.q(x)[..., :1].sigmoid()) @ m.v(x)
     ),
