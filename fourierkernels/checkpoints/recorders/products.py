@@ -255,7 +255,8 @@ def _fits(part: Tensor, weights: Tensor) -> bool:
 
 def _spread(part: Tensor, weights: Tensor) -> Tensor:
     """Return queries, keys or values for each text, also where all texts share them."""
-    if part.ndim == 2:
+    missing = weights.ndim - part.ndim
+    if missing > 0 and part.shape[:-2] == weights.shape[missing:-2]:
         return part.expand(*weights.shape[:-2], *part.shape[-2:])
     if part.ndim == weights.ndim and part.shape[0] == 1 < weights.shape[0]:
         return part.expand(len(weights), *part.shape[1:])

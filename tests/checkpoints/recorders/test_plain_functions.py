@@ -254,3 +254,28 @@ def test_gradients_flow_through_attention_by_hand() -> None:
     with recording(model) as calls:
         model(x)
     assert calls[0].maps.requires_grad
+
+
+class Remembered(Written):
+    """Keys that the network has learnt for each head, and that all texts share."""
+
+    def __init__(self) -> None:
+        super().__init__("operators")
+        self.keys = nn.Parameter(torch.randn(2, 6, 4))
+
+    def maps(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        q, _, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        return (q @ self.keys.mT).softmax(-1), v
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights, v = self.maps(x)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+@torch.inference_mode()
+def test_keys_of_each_head_that_texts_share_are_recorded_for_each_text() -> None:
+    torch.manual_seed(0)
+    layer, x = Remembered(), torch.randn(3, 6, 8)
+    (call,) = attention_calls(layer, x)
+    torch.testing.assert_close(call.maps, layer.maps(x)[0])
+    torch.testing.assert_close(call.keys, layer.keys.expand(3, -1, -1, -1))
