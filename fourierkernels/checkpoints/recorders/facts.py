@@ -33,6 +33,9 @@ class Origin:
     state : bool
         Whether what it is multiplied with are weights of it: a sum, up to each place, of products
         of features, as linear attention's, or values that were read at computed places.
+    differs : bool
+        Whether such values were taken from those at other places: what such a difference is
+        multiplied with weighs both, once either of them is added.
     used : bool
         Whether other computed numbers or a layer came to it, or to what was added up of it: not if
         it is what the model puts out, or what tokens are chosen by.
@@ -47,6 +50,7 @@ class Origin:
     pools: bool = False
     places: bool = True
     state: bool = False
+    differs: bool = False
     used: bool = False
     met: bool = False
 

@@ -119,6 +119,7 @@ class Following(Reading):
             facts = [facts[0], self.flow.of(step.result)]
         if any(one.multiplied and not one.paired for one in facts):
             self.flow.set(step.result, replace(self.flow.of(step.result), paired=False))
+        self.add_difference(step, parts[:2], facts)
         if len(parts) == 2 and all(map(are_chosen, facts)):
             self.meet(step.where, step.result, *parts)  # one of the chosen after another
         weighing = [one.origins for one in facts if one.weighs]

@@ -106,6 +106,11 @@ def are_chosen(fact: Fact) -> bool:
     return fact.chosen and bool(fact.features)
 
 
+def are_sampled(fact: Fact) -> bool:
+    """Tell whether values were read at computed places, and not among features."""
+    return bool(fact.moved) and bool(fact.origins) and all(one.sampled for one in fact.origins)
+
+
 def adds_features(step: Step, operand: Tensor, fact: Fact) -> bool:
     """Tell whether a sum or a norm is one over features alone."""
     given = step.args[1 + (step.name in NORMS) :]

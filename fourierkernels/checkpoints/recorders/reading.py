@@ -5,12 +5,17 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fourierkernels.checkpoints.recorders.facts import CONSTANT, LEARNT, READ, Origin
+from fourierkernels.checkpoints.recorders.facts import CONSTANT, LEARNT, READ, Fact, Origin
 from fourierkernels.checkpoints.recorders.flow import is_whole, tensors_in
 from fourierkernels.checkpoints.recorders.layers import embed, mark_used
 from fourierkernels.checkpoints.recorders.one_by_one import OneByOne
 from fourierkernels.checkpoints.recorders.operations import SAMPLED, Step
-from fourierkernels.checkpoints.recorders.places import mask_of, moves_features
+from fourierkernels.checkpoints.recorders.places import (
+    are_apart,
+    are_sampled,
+    mask_of,
+    moves_features,
+)
 
 
 class Reading(OneByOne):
@@ -57,9 +62,10 @@ class Reading(OneByOne):
             return facts[0].level != CONSTANT and not facts[0].counts
         return any(one.rounded and not one.counts for one in facts)
 
-    def _sample(self, step: Step) -> None:
+    def _sample(self, step: Step, *, differs: bool = False) -> None:
         """Know values that were read at such places: what they are multiplied with are weights."""
-        origin = Origin(step.where, tuple(step.result.shape), places=False, state=True)
+        shape = tuple(step.result.shape)
+        origin = Origin(step.where, shape, places=False, state=True, differs=differs)
         self.origins.append(origin)
         fact = self.flow.of(step.result)
         self.flow.set(step.result, replace(fact, origins=frozenset([origin])))
@@ -87,8 +93,20 @@ class Reading(OneByOne):
         read = [one for one in tensors_in(step.args) if self.flow.is_computed(one)]
         if len(read) == 2 and self.flow.of(read[0]).rounded != self.flow.of(read[1]).rounded:
             self._share(step)
-        else:
-            self.follow(step)
+            return
+        facts = [self.flow.of(one) for one in read]
+        self.follow(step)
+        if len(read) == 2 and all(map(are_sampled, facts)):
+            apart = facts[0].origins != facts[1].origins or are_apart(self.flow, *read)
+            self._sample(step, differs=apart)
+        self.add_difference(step, read, facts)
+
+    def add_difference(self, step: Step, parts: list[Tensor], facts: list[Fact]) -> None:
+        """Know values at computed places to which a weighed difference of such is added."""
+        if len(facts) != 2 or not all(map(are_sampled, facts)):
+            return
+        if any(fact.weighs and any(one.differs for one in fact.origins) for fact in facts):
+            self.meet(step.where, step.result, *parts, weights=parts[0])
 
     def _blend(self, step: Step) -> None:
         """Know values read at computed places, of which two are weighed by what was computed."""

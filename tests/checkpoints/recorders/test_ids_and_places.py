@@ -126,6 +126,23 @@ def blended(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return torch.lerp(values[:, :, 0], values[:, :, 1], weights[:, :, 0])
 
 
+def differing(m: Middle, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return values of tokens at two rounded places, and a weight of the second."""
+    at = ((N - 1) * m.q(x)[..., :2].sigmoid()).round().long()
+    one, other = m.v(x)[TEXTS[..., None], at].unbind(2)
+    return one, other, m.k(x)[..., :1].sigmoid()
+
+
+def by_difference(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    one, other, share = differing(m, x)
+    return one + share * (other - one)
+
+
+def from_the_other(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    one, other, share = differing(m, x)
+    return other - (1 - share) * (other - one)
+
+
 def added_in_turn(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     values, weights = read_at(m, x)
     total = (values * weights).cumsum(2)
@@ -161,6 +178,8 @@ NAMED: dict[str, Mix] = {
     "points added one by one": one_by_one,
     "points added in place": added_in_place,
     "points blended": blended,
+    "a difference of points added": by_difference,
+    "a difference of points taken": from_the_other,
     "points added in turn": added_in_turn,
     "points weighed in place": weighed_in_place,
     "points in buckets": in_buckets,
@@ -323,6 +342,17 @@ def by_neighbours(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return one * (1 - share) + other * share
 
 
+def by_difference_of_neighbours(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    one, other, share = beside(m, x)
+    return one + share * (other - one)
+
+
+def gated_difference(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """What is read at one place is gated, and a layer reads how two places differ."""
+    one, other, share = differing(m, x)
+    return one + share * one + m.k(share * m.q(other - one))
+
+
 def pooled_after_shift(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     """Tokens that a vector of the text shifts are pooled by weights that a layer gives them."""
     shifted = x + m.k(x[:, :1])
@@ -354,6 +384,8 @@ def in_order(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
 OTHERS: dict[str, Mix] = {
     "neighbours of places": by_neighbours,
     "neighbours of places, blended": lambda m, x, ids: torch.lerp(*beside(m, x)),
+    "neighbours of places, by their difference": by_difference_of_neighbours,
+    "gates of a place, and a difference": gated_difference,
     "pooling after a shift": pooled_after_shift,
     "counts of equal ids": rare,
     "a mean of words by their count": by_count,
