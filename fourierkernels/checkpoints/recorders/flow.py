@@ -171,10 +171,9 @@ class Flow:
             self.set(one, fact if largest is None else _carried(fact, largest, one))
 
     def use(self, operands: Iterable[Tensor]) -> None:
-        """Know that weights come together with other computed numbers."""
-        numbers = [one for one in operands if one.is_floating_point()]
-        facts = [self.of(one) for one in numbers if self.is_computed(one)]
-        known = [one.origins | one.told for one in facts]
+        """Know that weights come together with other computed numbers, which are no mask."""
+        numbers = [self.of(one) for one in operands if one.is_floating_point()]
+        known = [one.origins | one.told for one in numbers if one.level == READ and not one.counts]
         for own in known:
             if any(own.isdisjoint(others) for others in known):
                 for origin in own:

@@ -143,7 +143,8 @@ class Weighing:
     def normal(self, dim: int, result: Tensor, where: str) -> None:
         """Know weights, unless what they are of is no place: experts, taps, features."""
         fact = self.flow.of(result)
-        if result.ndim == 0 or result.shape[dim] < 2 or fact.level == CONSTANT or fact.leaf:
+        given = fact.level == CONSTANT or fact.leaf or (fact.counts and not fact.paired)
+        if result.ndim == 0 or result.shape[dim] < 2 or given:
             return
         scores = any(one.scores for one in fact.origins)
         for meeting in fact.meetings if scores else ():

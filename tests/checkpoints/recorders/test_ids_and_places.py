@@ -374,6 +374,21 @@ def by_rank(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return m.v(x) * torch.lt(*pairs(ids)).float().sum(-1).log1p()[..., None]
 
 
+def labelled(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Losses of texts with one label, by the hardest pairs and by all."""
+    found = functional.normalize(m.k(x).mean(1), dim=-1)
+    scores, same = found @ found.T, (ids[:, :1] == ids[:, 0]).float()
+    hardest = ((1 - scores) * same).amax(1) - (1 - scores + 2 * same).amin(1)
+    m.loss = hardest.relu().mean() - (same * scores.log_softmax(-1)).sum() / same.sum()
+    return m.v(x)
+
+
+def in_segments(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """Means of the tokens of each kind, of which the mean is pooled."""
+    own = functional.one_hot(ids % 3, 3).float()
+    return m.q((own / own.sum(1, keepdim=True).clamp(min=1)).mT @ m.v(x)).mean(1, keepdim=True)
+
+
 def in_order(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     """Numbers in place of tensors."""
     edges = x[0, 0].sort().values
@@ -390,6 +405,8 @@ OTHERS: dict[str, Mix] = {
     "counts of equal ids": rare,
     "a mean of words by their count": by_count,
     "the rank of an id": by_rank,
+    "losses of labels": labelled,
+    "means of segments": in_segments,
     "a number among edges": in_order,
     "positions of a grid": interpolated,
     "another length": resampled,
