@@ -32,11 +32,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.mixing.baselines import lecun_normal_
-from fourierkernels.models.blocks import build_blocks
+from fourierkernels.models.blocks import ACTIVATIONS, build_blocks
 from fourierkernels.models.configs import Presets, block_config
 from fourierkernels.models.inputs import check_beside, check_tokens
 from fourierkernels.models.parameters import draw_again, initialise
@@ -239,7 +238,8 @@ class PretrainingEncoder(nn.Module):
         """
         states = self.encoder(tokens, segments=segments, padding=padding)
         chosen = states if places is None else _at(states, places)  # (B, P, E)
-        transformed = functional.gelu(self.transform(chosen), approximate="tanh")
+        activation = ACTIVATIONS[self.encoder.config.activation]
+        transformed = activation(self.transform(chosen))
         words = self.output(self.norm(transformed))
         return PretrainingLogits(words, self.next_sentence(self.encoder.pool(states)))
 

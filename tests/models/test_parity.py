@@ -349,6 +349,16 @@ def test_a_folder_of_fnet_is_loaded(folder: Callable[..., Any], changes: dict[st
     assert whole.output.weight is whole.encoder.words.weight
 
 
+@pytest.mark.parametrize("changes", [{"hidden_act": "relu"}, {"hidden_act": "gelu"}], ids=str)
+def test_words_of_any_fnet_are_guessed_alike(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Its head has the activation of its layers."""
+    theirs = shaken(transformers.FNetForPreTraining(fnet_config(**changes)))
+    theirs.save_pretrained(tmp_path)
+    text = tokens(2, 7, vocabulary=V, low=0)
+    found, other = load_pretrained_fnet(tmp_path)(text), theirs(input_ids=text)
+    torch.testing.assert_close(found.words, other.prediction_logits, **PARITY)
+
+
 def test_published_fnet_gives_the_same_outputs_in_single_precision(
     folder: Callable[..., Any],
 ) -> None:
