@@ -62,9 +62,11 @@ FNET_HEAD_RULES = (
     Rule(rf"cls\.predictions\.transform\.LayerNorm\.{_BOTH}", (r"norm.\1",)),
     Rule(r"cls\.predictions\.bias", ("output.bias",)),
     Rule(r"cls\.predictions\.decoder\.weight", ("output.weight",)),
-    Rule(r"cls\.predictions\.decoder\.bias", ()),  # the same as cls.predictions.bias
+    Rule(r"cls\.predictions\.decoder\.bias", ()),  # see _ADDED
     Rule(rf"cls\.seq_relationship\.{_BOTH}", (r"next_sentence.\1",)),
 )
+# One tensor, but where words are not tied to the output: then the first is kept and never used.
+_BIAS, _ADDED = "cls.predictions.bias", "cls.predictions.decoder.bias"
 _GPT2_BLOCK = (
     Rule(rf"h\.(\d+)\.ln_1\.{_BOTH}", (r"blocks.\1.around_mixer.norm.\2",)),
     Rule(
@@ -221,7 +223,10 @@ def load_pretrained_fnet(folder: str | Path) -> PretrainingEncoder:
     model = PretrainingEncoder(_fnet_config(Path(folder)))
     inner = rename({n: t for n, t in tensors.items() if not n.startswith("cls.")}, FNET_RULES)
     ours = {f"encoder.{name}": tensor for name, tensor in inner.items()}
-    ours |= rename({n: t for n, t in tensors.items() if n.startswith("cls.")}, FNET_HEAD_RULES)
+    heads = {name: tensor for name, tensor in tensors.items() if name.startswith("cls.")}
+    if _ADDED in heads and not model.encoder.config.tied_output:
+        heads[_BIAS] = heads[_ADDED]
+    ours |= rename(heads, FNET_HEAD_RULES)
     if model.encoder.config.tied_output and "encoder.words.weight" in ours:
         ours["output.weight"] = ours["encoder.words.weight"]
     load_exactly(model, ours)

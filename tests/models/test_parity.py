@@ -349,9 +349,13 @@ def test_a_folder_of_fnet_is_loaded(folder: Callable[..., Any], changes: dict[st
     assert whole.output.weight is whole.encoder.words.weight
 
 
-@pytest.mark.parametrize("changes", [{"hidden_act": "relu"}, {"hidden_act": "gelu"}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{"hidden_act": "relu"}, {"hidden_act": "gelu"}, {"tie_word_embeddings": False}],
+    ids=str,
+)
 def test_words_of_any_fnet_are_guessed_alike(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """Its head has the activation of its layers."""
+    """Its head has the activation of its layers, and a bias of its own if it has its own words."""
     theirs = shaken(transformers.FNetForPreTraining(fnet_config(**changes)))
     theirs.save_pretrained(tmp_path)
     text = tokens(2, 7, vocabulary=V, low=0)
