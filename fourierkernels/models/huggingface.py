@@ -165,6 +165,18 @@ ARCHITECTURES: dict[str, tuple[Rule, ...]] = {
 }
 
 
+# Tensors that our models do not have, and those to which they are tied here.
+_SHARED = "model.shared.weight"
+TIED: dict[str, dict[str, str]] = {
+    "gpt2": {"lm_head.weight": "transformer.wte.weight"},
+    "marian": {
+        "lm_head.weight": _SHARED,
+        "model.encoder.embed_tokens.weight": _SHARED,
+        "model.decoder.embed_tokens.weight": _SHARED,
+    },
+}
+
+
 def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors of a Hugging Face state dict under our names, for `load_exactly`.
 
@@ -177,9 +189,13 @@ def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[s
     Raises
     ------
     ValueError
-        If the architecture or a tensor is unknown; all such names are listed.
+        If the architecture or a tensor is unknown (all such names are listed), or tensors differ
+        that are one in our models, such as the words and the matrix of the output.
     """
     rules = ARCHITECTURES[check_choice("architecture", architecture, list(ARCHITECTURES))]
+    for name, other in TIED.get(architecture, {}).items():
+        if {name, other} <= set(tensors) and not torch.equal(tensors[name], tensors[other]):
+            raise ValueError(f"{name} must be {other}, to which it is tied here, got another")
     ours = rename(tensors, rules)
     if "offset" in ours:
         ours["norm.bias"] = ours["norm.bias"] + ours.pop("offset")[0]

@@ -319,6 +319,13 @@ def test_beam_search_writes_what_marian_writes() -> None:
         assert found.tokens[row, 0, :n].tolist() == other[row].tolist()
 
 
+def test_words_that_are_not_tied_are_refused() -> None:
+    sizes = {"n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": V, "n_positions": 8}
+    config = transformers.GPT2Config(**sizes, tie_word_embeddings=False)
+    with pytest.raises(ValueError, match=r"lm_head\.weight must be transformer\.wte\.weight"):
+        from_huggingface("gpt2", transformers.GPT2LMHeadModel(config).state_dict())
+
+
 # --- checkpoint folders ----------------------------------------------------------------------
 
 
