@@ -43,9 +43,11 @@ def settle(
         Whether maps times values are outputs; they are not beside dropout.
     """
     left = [one for one in meetings if not one.silent]
+    pooled = [one for one in meetings if one.pools]  # by queries that the network has learnt
     for call in list(recorded):
         digit = torch.finfo(call.outputs.dtype).eps
-        run = run_of(left, fingerprint(call.outputs), digit)
+        wanted = fingerprint(call.outputs)
+        run = run_of(left, wanted, digit) or run_of(pooled, wanted, digit)
         left = [one for one in left if one not in run]
         missed = not run and call.pieced and call.maps.shape[-1] > 1  # one key has all weight
         if missed or (replayed and not replays(call)):

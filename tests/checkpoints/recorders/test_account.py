@@ -758,6 +758,29 @@ def test_a_query_that_pools_is_recorded_also_if_all_texts_share_it(shared: bool)
     torch.testing.assert_close(call.queries[:, 0], model.query(x).expand(B, -1, -1))
 
 
+class Slots(Kind):
+    """Queries that the network has learnt, which no layer changes; a layer reads the output."""
+
+    def __init__(self) -> None:
+        super().__init__("plain")
+        self.slots = nn.Parameter(torch.randn(4, E))
+
+    def maps(self, x: Tensor) -> list[Tensor]:
+        return [(self.slots.expand(len(x), -1, -1) @ self.k(x).mT / 4).softmax(-1)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.maps(x)[0] @ self.v(x))
+
+
+@torch.no_grad()
+def test_queries_that_are_parameters_are_recorded_as_those_behind_a_layer_are() -> None:
+    torch.manual_seed(0)
+    model, x = Slots().eval(), torch.randn(B, N, E)
+    calls = recorded(model, x)
+    assert (len(calls), calls.unread) == (1, {})
+    torch.testing.assert_close(calls[0].maps[:, 0], model.maps(x)[0])
+
+
 OVERWRITING: dict[str, Callable[[Tensor], Any]] = {
     "in place": lambda x: x.zero_(),
     "by name": lambda x: torch.mul(x, 0.0, out=x),
