@@ -26,7 +26,8 @@ def token_distance(outputs: FloatArray) -> FloatArray:
 
 
 def centred(outputs: FloatArray) -> FloatArray:
-    """Return outputs ``(H, n, E)`` less their mean over the tokens; zero for a single token."""
+    """Return outputs ``(H, n, E)`` less their mean over the tokens; zero where all are equal."""
+    outputs = outputs - outputs[:, :1]  # the mean of equal numbers may differ from them
     deviations: FloatArray = outputs - outputs.mean(axis=1, keepdims=True)
     return deviations
 

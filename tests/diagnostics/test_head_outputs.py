@@ -98,6 +98,15 @@ def test_cka_equals_its_formula_with_cross_covariances() -> None:
     assert distance == pytest.approx(1 - cross / np.prod(own), rel=FAST)
 
 
+@pytest.mark.parametrize("metric", ["projected_cosine", "projected_cka", "projected_distance"])
+@pytest.mark.parametrize("n", range(1, 12))
+def test_heads_that_add_one_vector_to_every_token_are_no_distance_apart(
+    metric: str, n: int
+) -> None:
+    vectors = np.random.default_rng(n).normal(size=(4, 1, 5))
+    assert not head_distances(vectors.repeat(n, axis=1), metric=metric).any()
+
+
 def test_cosine_of_maps_equals_scipy() -> None:
     from scipy.spatial.distance import pdist, squareform
 
