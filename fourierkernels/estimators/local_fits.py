@@ -170,10 +170,22 @@ class LocalFits:
             change = np.einsum("abm,bmk->amk", moments.denominators[self._table], fit.coefficients)
             scaled = self._sum.radius[d] * np.ldexp(fit.row, moments.exponent - fit.exponent)
             slope = np.einsum("am,amk->mk", scaled, moments.in_units - change)
-        rows = np.flatnonzero(fit.direct)
+        error = self._slope_error(moments, fit, d)
+        enough = math.sqrt(self._sum.tol) * np.maximum(np.abs(slope), self._sum.radius[d])
+        rows = np.flatnonzero(fit.direct | (~(error <= enough).all(axis=1) & ~fit.undefined))
         if len(rows):
             slope[rows] = orthogonal_slopes(self._sum, queries[rows], self._degree, d)
         return self._in_responses(slope, fit)
+
+    def _slope_error(self, moments: MomentSums, fit: LocalFit, d: int) -> FloatArray:
+        """Return what errors of the sums and of the fit change in slopes, in units, ``(m, k)``."""
+        error, beta = moments.errors, np.abs(fit.coefficients)
+        with np.errstate(invalid="ignore", over="ignore"):
+            size = np.abs(moments.in_units) * fit.doubt[:, None] + 2.0 * error[: len(beta), :, None]
+            each = fit.doubt * np.abs(moments.denominators) + error
+            size += np.einsum("abm,bmk->amk", each[self._table], beta)
+            row = self._sum.radius[d] * np.ldexp(np.abs(fit.row), moments.exponent - fit.exponent)
+            return np.asarray(np.einsum("am,amk->mk", row, size))
 
     def _in_blocks(self, count: int, solved: Callable[[SampleSum, slice], LocalFit]) -> LocalFit:
         rows = self.rows_at_once()

@@ -8,6 +8,7 @@ import joblib
 import mpmath
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from fourierkernels import LocalPolynomial, NadarayaWatson
@@ -536,6 +537,16 @@ def test_two_samples_are_joined_by_their_line_and_no_parabola() -> None:
 def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LocalPolynomial(**{"radius": 2.0, **options}).fit(*data())
+
+
+def test_slopes_far_from_the_samples_do_not_depend_on_other_queries() -> None:
+    """With a far query the sums of slopes are band-limited, where those of the fit are direct."""
+    x = np.append(25.0, np.random.default_rng(0).normal(size=1000))[:, None]
+    query = np.linspace(-12.0, 26.0, 100)[:, None]
+    model = LocalPolynomial("fourier4", radius=8.0).fit(x, np.sin(3 * x[:, 0]))
+    together = model.derivative(np.append(query, [[1e7]], axis=0))[:-1]
+    expected = clone(model).set_params(method="reference").fit(x, model.responses_)
+    np.testing.assert_allclose(together, expected.derivative(query), atol=1e-7)
 
 
 def test_derivatives_refuse_what_does_not_exist() -> None:
