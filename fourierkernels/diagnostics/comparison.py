@@ -99,12 +99,11 @@ def _welch_interval(
     counts = len(first), len(second)
     if min(counts) < LEAST_TEXTS:
         return np.full_like(gap, np.nan), np.full_like(gap, np.nan)
-    parts = [one.var(axis=0, ddof=1) / len(one) for one in (first, second)]
-    total = np.maximum(parts[0] + parts[1], np.finfo(float).tiny)
-    free = total**2 / sum(
-        np.maximum(part, np.finfo(float).tiny) ** 2 / (count - 1)
-        for part, count in zip(parts, counts, strict=True)
-    )
+    first_part, second_part = (one.var(axis=0, ddof=1) / len(one) for one in (first, second))
+    total = np.asarray(first_part + second_part)
+    even = np.full_like(total, 0.5)  # where nothing varies the interval is a point, by any share
+    share = np.divide(first_part, total, out=even, where=total > 0)
+    free = 1 / (share**2 / (counts[0] - 1) + (1 - share) ** 2 / (counts[1] - 1))
     half = stdtrit(free, (1 + level) / 2) * np.sqrt(total)
     return gap - half, gap + half
 

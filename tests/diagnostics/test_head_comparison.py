@@ -87,6 +87,15 @@ def test_interval_holds_a_difference_of_nothing_as_often_as_it_says() -> None:
     assert binom(60, 0.95).ppf(1e-3) <= held
 
 
+def test_unpaired_interval_of_what_does_not_vary_is_a_point() -> None:
+    same = np.broadcast_to(np.eye(4), (5, 2, 3, 4, 4))  # heads that are one another
+    found = head_difference(summary(same), summary(same[:4]))
+    assert not found.paired
+    assert (found.low, found.high) == (0.0, 0.0)
+    assert not found.layers_low.any()
+    assert not found.layers_high.any()
+
+
 def test_unpaired_interval_is_that_of_welch() -> None:
     first, second = summary(draw(9)), summary(draw(6, seed=1))
     found = head_difference(first, second)
