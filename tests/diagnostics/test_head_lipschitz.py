@@ -79,3 +79,14 @@ def test_models_of_hugging_face_have_an_estimate_a_layer(kind: str, tiny: Tiny) 
 def test_model_without_attention_is_refused() -> None:
     with pytest.raises(ValueError, match="model must have attention"):
         layer_lipschitz(nn.Linear(2, 2), torch.ones(1, 2))
+
+
+def test_derivatives_that_are_no_numbers_are_refused_and_infinite_ones_are_infinite() -> None:
+    seen = torch.ones(4, 4, dtype=torch.bool).tril(-1)  # the first row sees no key
+
+    def attend(x: torch.Tensor) -> torch.Tensor:
+        return (x @ x.mT).masked_fill(~seen, -torch.inf).softmax(-1) @ x
+
+    with pytest.raises(ValueError, match="derivatives that are numbers, got nan"):
+        local_lipschitz(attend, torch.randn(4, 3))
+    assert local_lipschitz(torch.sqrt, torch.zeros(3)) == float("inf")

@@ -4,6 +4,7 @@ The local Lipschitz constant of f at x is the largest singular value of its Jaco
 iteration on Jᵀ J approaches it from below, so every number here is a lower bound.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -47,6 +48,11 @@ def local_lipschitz(
     seed : int
         Of the first direction; the global random state is left alone.
 
+    Raises
+    ------
+    ValueError
+        If a derivative is not a number, as it is behind rows of a softmax that see no key.
+
     Examples
     --------
     >>> round(local_lipschitz(lambda x: x * torch.tensor([1.0, -3.0]), torch.ones(2)), 4)
@@ -63,9 +69,18 @@ def local_lipschitz(
             if norm == 0:
                 break  # the function is constant along everything that was reached
             image = forth(direction / norm)
-            largest = max(largest, float(image.norm()))
+            largest = max(largest, _size(image))
+            if largest == math.inf:
+                break
             direction = back(image)
     return largest
+
+
+def _size(image: Tensor) -> float:
+    size = float(image.norm())
+    if math.isnan(size):
+        raise ValueError("function must have derivatives that are numbers, got nan")
+    return size
 
 
 @torch.enable_grad()
@@ -112,7 +127,7 @@ def layer_lipschitz(
     Raises
     ------
     ValueError
-        If no attention was called.
+        If no attention was called, or a derivative is not a number.
     """
     seen: list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]] = []
 

@@ -113,7 +113,8 @@ def network_lipschitz(
     Raises
     ------
     ValueError
-        If the inputs are no floating-point numbers and `at` is not given, or `at` is not called.
+        If the inputs are no floating-point numbers and `at` is not given, `at` is not called, or a
+        derivative is not a number.
     """
     if at is None:
         if not inputs.is_floating_point():
