@@ -375,6 +375,18 @@ def test_phi_kernel_with_a_kink_states_an_error_that_holds(phi: object) -> None:
     assert kernel.error < 0.05 * kernel.constant
 
 
+@pytest.mark.parametrize("power", [80, 400])
+def test_a_narrow_peak_has_the_frequencies_that_it_needs(power: int) -> None:
+    """Their transforms are 2e-5 and 0.1 at s = 24."""
+    kernel, exact = PhiKernel(lambda z: z**power), FourierKernel(power)
+    s = np.linspace(0.0, 1.2 * kernel.cutoff, 50)
+    np.testing.assert_allclose(kernel.transform(s), exact.transform(s), atol=1e-12)
+    with pytest.raises(
+        ValueError, match=r"half of its value at 1 up to u = 0\.0052, got u = 0\.002"
+    ):
+        PhiKernel(lambda z: np.abs(z) ** 1e6)
+
+
 @pytest.mark.parametrize("power", [10, 14, 20])
 def test_second_moment_of_a_high_power_is_that_of_the_fourier_kernel(power: int) -> None:
     kernel = PhiKernel(lambda z: z**power)

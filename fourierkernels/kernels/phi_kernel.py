@@ -18,8 +18,10 @@ PhiFunction = Callable[[FloatArray], FloatArray]
 _SINC_LEAST = -0.21723362821122166  # the minimum of sin(u)/u, at u = 4.4934
 _POLYNOMIAL_DEGREE = 12
 _HALF_PERIODS = 256
-_PANELS = 4  # per half-period: cos(su) is resolved up to s = 24
+_PANELS = 4  # per half-period: cos(su) is resolved up to s = 24; more for a narrow peak
 _CUTOFF = 24.0
+_PEAK = 8.0  # cutoff times half-width from which on the transform of a peak is below 1e-9
+_FINEST = 64
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
@@ -41,6 +43,26 @@ def noise_of(phi: PhiFunction, u: ArrayLike, u_error: ArrayLike) -> FloatArray:
 def is_nonnegative(phi: PhiFunction) -> bool:
     """Tell whether φ is nonnegative on a grid of the range of sinc."""
     return bool((phi(np.linspace(_SINC_LEAST, 1.0, 4001)) >= 0.0).all())
+
+
+def fineness_of(phi: PhiFunction) -> int:
+    """Return how many times 24 the frequencies of the peak at u = 0 reach, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If φ(sinc u) falls to half of its peak too fast to be integrated.
+    """
+    u = np.geomspace(1e-6, 1.0, 1000)
+    low = np.abs(phi(sinc(u))) < 0.5 * np.abs(phi(np.ones(1)))
+    width = float(u[np.argmax(low)]) if low.any() else 1.0
+    times = math.ceil(_PEAK / (_CUTOFF * width))
+    if times > _FINEST:
+        least = _PEAK / (_CUTOFF * _FINEST)
+        raise ValueError(
+            f"phi must be above half of its value at 1 up to u = {least:.2g}, got u = {width:.2g}"
+        )
+    return times
 
 
 @dataclass(frozen=True)
@@ -65,7 +87,8 @@ class PhiKernel:
     Raises
     ------
     ValueError
-        If φ(0) is not 0, φ is not finite, or φ(sinc u) is not integrable.
+        If φ(0) is not 0, φ is not finite, φ(sinc u) is not integrable, or its peak is narrower than
+        0.0052, as that of z^l beyond l = 150,000.
 
     Examples
     --------
@@ -137,8 +160,12 @@ class PhiKernel:
 
     @property
     def cutoff(self) -> float:
-        """The support; 24 if it is infinite: the transform is taken as zero beyond."""
-        return min(self.support, _CUTOFF)
+        """The support; if it is infinite 24, or a multiple of it for a narrow peak at u = 0.
+
+        The transform is taken as zero beyond: that of a peak is below 1e-9 there, that of kinks
+        of φ need not be.
+        """
+        return min(self.support, _CUTOFF * self._split.fineness)
 
     @property
     def knots(self) -> tuple[float, ...]:
@@ -215,6 +242,7 @@ class _PhiSplit:
         self.error = 1e-14 if misfit is None else 1e-14 + misfit * math.pi
         self._sides: tuple[Side, ...] = sides(phi) if misfit is None else ()
         self.mean_power = mean_power(self._sides)
+        self.fineness = 1 if self._sides or misfit is not None else fineness_of(phi)
         if self._sides:
             self.coefficients = np.zeros(1)
             self.error += self._integrate_power()
@@ -271,10 +299,17 @@ class _PhiSplit:
         for power, coefficient in enumerate(self.coefficients, start=1):
             kernel = FourierKernel(power)
             total = total + coefficient * kernel.constant * part(kernel, s)
-        flat = np.ravel(s)
-        blocks = np.array_split(flat, 1 + flat.size * self._nodes.size // 2**22)
-        rest = [wave(np.outer(block, self._nodes)) @ self._weighted_rest for block in blocks]
+        flat, (nodes, weights) = np.ravel(s), self._felt
+        blocks = np.array_split(flat, 1 + flat.size * nodes.size // 2**22)
+        rest = [wave(np.outer(block, nodes)) @ weights for block in blocks]
         return np.asarray(total + 2.0 * np.concatenate(rest).reshape(s.shape))
+
+    @cached_property
+    def _felt(self) -> tuple[FloatArray, FloatArray]:
+        """Return the nodes, and weighted ρ there, without those far below rounding."""
+        size = np.abs(self._weighted_rest)
+        felt = size > np.finfo(float).eps ** 2 * size.sum()
+        return self._nodes[felt], self._weighted_rest[felt]
 
     def _fit_polynomial(self) -> float | None:
         """Set the coefficients of the lowest degree that gives φ to rounding; return the misfit."""
@@ -306,9 +341,10 @@ class _PhiSplit:
         That is the tail, geometric as each octave is a fraction of the one below, and four times
         what finer panels change: nothing for a smooth φ, the error of the rule for one with kinks.
         """
-        self._nodes, self._weighted_rest = self._rule(_PANELS)
+        panels = _PANELS * self.fineness
+        self._nodes, self._weighted_rest = self._rule(panels)
         total = self._weighted_rest.sum()
-        finer = (float(self._rule(k * _PANELS)[1].sum() - total) for k in (2, 3))
+        finer = (float(self._rule(k * panels)[1].sum() - total) for k in (2, 3))
         missed = 8.0 * max(map(abs, finer))  # both half-lines
         octaves = np.split(np.abs(self._weighted_rest), len(self._nodes) // np.array([4, 2]))
         before, last = (2.0 * float(octave.sum()) for octave in octaves[1:])
