@@ -151,11 +151,15 @@ class Following(Reading):
         new = replace(new, rounded=fact.rounded, counts=fact.counts, asked=asked)
         new = replace(new, given=fact.given)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
-        counted = fact.counts and results[0].numel() <= math.prod(self.flow.leading)
-        joins = SUMS | NORMS | TOLD  # pairs of ids that are equal are counted
+        numbers = operand.is_floating_point()
+        few = results[0].numel() <= math.prod(self.flow.leading)
+        counted = few and (fact.counts or not numbers)  # one number of a place: how many are equal
+        joins = SUMS | NORMS | TOLD
         if name in joins and spread and not counted and all(one.sampled for one in fact.origins):
-            self.pair(step.where, results[0], replace(new, moved=fact.moved))
-            return
+            if numbers:
+                self.pair(step.where, results[0], replace(new, moved=fact.moved))
+                return
+            new = replace(new, paired=fact.given, moved=fact.moved)  # ids that are equal, as told
         for one in results:  # places of the largest are chosen by all
             self.flow.set(
                 one, replace(new, origins=told, told=frozenset()) if is_whole(one) else new

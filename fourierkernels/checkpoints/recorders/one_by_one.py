@@ -95,9 +95,11 @@ class OneByOne(Weighing):
     def _is_paired(self, operands: list[Tensor], result: Tensor, name: str) -> bool:
         """Tell whether each number of one meets several of another, or those of other places.
 
-        Whole numbers do where they are compared: their sums are places.
+        Whole numbers do where they are compared: their sums are places. So do their products, if
+        they are the input's own: rows of one expert times rows of one place are where a token goes.
         """
-        told = result.dtype is torch.bool or name in COMPARED
+        given = all(self.flow.of(one).given for one in operands)
+        told = result.dtype is torch.bool or name in (COMPARED | TIMES if given else COMPARED)
         if not (told or all(map(Tensor.is_floating_point, operands))):
             return False
         one, other = operands

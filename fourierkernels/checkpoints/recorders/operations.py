@@ -49,7 +49,7 @@ DIFFERENCES = {"sub", "subtract", "rsub"}
 DISTANCES = {"cdist", "_cdist_forward", "_euclidean_dist"}
 CAST = {"to", "_to_copy", "type_as", "bucketize", "searchsorted"}
 BAGS = {"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}
-COMPARED = DIFFERENCES | TIMES | {  # any numbers
+COMPARED = DIFFERENCES | {  # any numbers
     "eq", "ne", "bitwise_xor", "__xor__", "logical_xor", "minimum", "maximum", "remainder",
     "bitwise_and", "__and__", "bitwise_or", "__or__",
 }  # fmt: skip

@@ -140,7 +140,30 @@ def routed(m: Layer, x: Tensor, points: Tensor) -> Tensor:
     return torch.stack([m.out(x) * code for code in m.codes], dim=2).gather(2, chosen).mean(2)
 
 
+def dispatched(m: Layer, x: Tensor, points: Tensor) -> Tensor:
+    """Experts by one-hot rows: which one, times which of its places."""
+    share, expert = (x @ m.codes.T).softmax(-1).max(-1)
+    own = functional.one_hot(expert, len(m.codes))
+    place = functional.one_hot((own.cumsum(1) * own).sum(-1) - 1, N)
+    to = share[..., None, None] * own[..., None] * place[:, :, None]
+    read = torch.einsum("btkc,btd->bkcd", to.bool().float(), x)
+    return torch.einsum("btkc,bkcd->btd", to, m.out(read))
+
+
+def suppressed(m: Layer, x: Tensor, points: Tensor) -> Tensor:
+    """Intervals of which none that overlaps is preferred."""
+    score, start = m.out(x)[..., :2].sigmoid().unbind(-1)
+    overlap = (start[:, :, None] - start[:, None]).abs() < 0.5
+    beaten = (overlap & (score[:, None] > score[:, :, None])).any(-1)
+    return m.out(x) * ~beaten[..., None]
+
+
 QUIET: dict[str, Mix] = {
+    "places of experts": dispatched,
+    "intervals that overlap no better one": suppressed,
+    "counts of larger scores": lambda m, x, points: (
+        x * (m.choose(x) > m.choose(x).mT).sum(-1).log1p()[..., None]
+    ),
     "a graph that is given": lambda m, x, points: m.out(x)[:, EDGES].mean(2),
     "nearest points": lambda m, x, points: m.out(x)[TEXTS, nearest(points)].mean(2),
     "nearest points, centred": centred,
