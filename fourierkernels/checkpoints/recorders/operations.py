@@ -54,6 +54,7 @@ COMPARED = DIFFERENCES | {  # any numbers
     "bitwise_and", "__and__", "bitwise_or", "__or__",
 }  # fmt: skip
 FLOORED = {"floor", "trunc", "ceil", "round"}
+REMAINDERS = {"remainder", "fmod"}
 ACTIVE = {
     "tanh", "sigmoid", "relu", "gelu", "silu", "elu", "leaky_relu", "softplus", "hardtanh", "mish",
 }  # fmt: skip

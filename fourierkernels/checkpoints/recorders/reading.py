@@ -88,6 +88,12 @@ class Reading(OneByOne):
         fact = replace(self.flow.of(step.result), share=True, rounded=False)
         self.flow.set(step.result, fact)
 
+    def _remain(self, step: Step) -> None:
+        """Know what is left of quotients: of those by 1 it is what rounding leaves."""
+        divisor = step.args[1]
+        by_one = not isinstance(divisor, Tensor) and divisor == 1
+        (self._share if by_one else self.follow)(step)
+
     def _subtract(self, step: Step) -> None:
         """Know differences: of places and the same, rounded, they are shares of neighbours."""
         read = [one for one in tensors_in(step.args) if self.flow.is_computed(one)]

@@ -347,6 +347,13 @@ def by_difference_of_neighbours(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     return one + share * (other - one)
 
 
+def by_remainder(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
+    """The share of the second neighbour is what is left of a place beside whole numbers."""
+    one, other, _ = beside(m, x)
+    places = torch.arange(N) * m.k(x).mean((1, 2)).sigmoid()[:, None]
+    return one + (places % 1)[..., None] * (other - one)
+
+
 def gated_difference(m: Middle, x: Tensor, ids: Tensor) -> Tensor:
     """What is read at one place is gated, and a layer reads how two places differ."""
     one, other, share = differing(m, x)
@@ -400,6 +407,7 @@ OTHERS: dict[str, Mix] = {
     "neighbours of places": by_neighbours,
     "neighbours of places, blended": lambda m, x, ids: torch.lerp(*beside(m, x)),
     "neighbours of places, by their difference": by_difference_of_neighbours,
+    "neighbours of places, by remainders": by_remainder,
     "gates of a place, and a difference": gated_difference,
     "pooling after a shift": pooled_after_shift,
     "counts of equal ids": rare,
