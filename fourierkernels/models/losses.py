@@ -14,6 +14,7 @@ itself with label smoothing, the loss is
 by a constant. T² keeps the size of the gradient at any temperature [hinton2015distilling]_.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -103,6 +104,20 @@ def smoothed_sums(
         (scores.argmax(dim=-1) == words).sum(),
         valid.sum(),
     )
+
+
+def perplexity(total: float, count: int) -> float:
+    """Return the exponential of a mean loss; infinite for one beyond 709 nats a word.
+
+    Examples
+    --------
+    >>> perplexity(0.0, 3), perplexity(3000.0, 3)
+    (1.0, inf)
+    """
+    try:
+        return math.exp(total / count)
+    except OverflowError:
+        return math.inf
 
 
 _CHUNK = 1 << 22  # scores whose logarithms are in memory at a time

@@ -107,3 +107,12 @@ def test_model_is_left_in_its_mode(text: np.ndarray) -> None:
 def test_text_shorter_than_a_window_is_refused(text: np.ndarray) -> None:
     with pytest.raises(ValueError, match="text must be longer than a window of 8, got 8 words"):
         sliding_loss(model(), text[:8], length=LENGTH)
+
+
+def test_perplexity_of_a_huge_loss_is_infinite(text: np.ndarray) -> None:
+    """Once math.exp failed, after the whole training."""
+    network = model(mixer="softmax")
+    with torch.no_grad():
+        network.blocks[-1].around_feed_forward.norm.weight.mul_(1e6)
+    found = {name: value for name, value, _ in perplexities(network, text, length=LENGTH)}
+    assert found == {"plain perplexity": math.inf, "sliding perplexity": math.inf}

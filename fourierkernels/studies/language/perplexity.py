@@ -9,7 +9,6 @@ positions are evaluated" ([nguyen2022fourierformer]_ section 4.1). A part of the
 evenly over the text.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -22,6 +21,7 @@ from torch import Tensor
 from fourierkernels.foundation.progress import bar
 from fourierkernels.foundation.validation import check_choice, check_integer
 from fourierkernels.models.language import LanguageModel
+from fourierkernels.models.losses import perplexity
 from fourierkernels.studies.engine.data_sets import evenly_spread
 from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
 
@@ -213,9 +213,9 @@ def perplexities(
     try:
         with torch.inference_mode():
             total, count = plain_loss(model, tokens, length=length)
-            yield "plain perplexity", math.exp(total / count), count
+            yield "plain perplexity", perplexity(total, count), count
             total, count = sliding_loss(model, tokens, length=length, positions=positions)
-            yield "sliding perplexity", math.exp(total / count), count
+            yield "sliding perplexity", perplexity(total, count), count
     finally:
         model.train(training)
 

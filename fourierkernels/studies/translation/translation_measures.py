@@ -5,7 +5,6 @@ sentences by length class, and its mean over the classes (Tables 2 and 3).
 """
 
 import csv
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.files import write_table
 from fourierkernels.models import TranslationModel, translation_loss
+from fourierkernels.models.losses import perplexity
 from fourierkernels.studies.translation.bleu import (
     Bleu,
     Counts,
@@ -274,7 +274,7 @@ def _by_tokens(
             total, tokens, correct = validation_sums(model, data, split, rule=rule)
     finally:
         model.train(training)
-    yield "perplexity", math.exp(total / tokens), tokens
+    yield "perplexity", perplexity(total, tokens), tokens
     yield "token accuracy", 100 * correct / tokens, tokens
 
 
