@@ -280,6 +280,18 @@ def iter_again(x: np.ndarray) -> Callable[[], Iterator[np.ndarray]]:
     return lambda: (row[None] for row in x)
 
 
+def test_what_is_no_dask_array_of_rows_is_refused_beside_one() -> None:
+    array = pytest.importorskip("dask.array")
+    x, y, w = data()
+    chunked, model = array.from_array(x, chunks=100), NadarayaWatson(radius=2.0)
+    with pytest.raises(ValueError, match=r"all be Dask collections .* ndarray of shape \(600,\)"):
+        model.fit(chunked, y)
+    with pytest.raises(ValueError, match=r"all be Dask collections .* ndarray of shape \(600,\)"):
+        model.fit(chunked, chunked[:, 0], w)
+    with pytest.raises(ValueError, match=r"two dimensions, got Array of shape \(600, 1, 1\)"):
+        model.fit(chunked[:, :, None], chunked[:, 0])
+
+
 def test_a_dask_frame_is_taken_as_it_is() -> None:
     dataframe = pytest.importorskip("dask.dataframe")
     x, y, w = data()

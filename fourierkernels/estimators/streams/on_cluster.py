@@ -124,7 +124,8 @@ def dask_source(points: Any, responses: Any = None, weights: Any = None) -> Dask
     Raises
     ------
     ValueError
-        If they are cut into different numbers of chunks.
+        If they are cut into different numbers of chunks, one is no Dask collection, or has more
+        than two dimensions.
     """
     members = [_chunks(array) for array in (points, responses, weights) if array is not None]
     counts = {len(chunks) for chunks in members}
@@ -158,6 +159,11 @@ class _Assembled:
 
 def _chunks(array: Any) -> list[Any]:
     """Return delayed chunks along the samples."""
+    if not is_dask(array) or array.ndim > 2:
+        raise ValueError(
+            "X, y and sample_weight must all be Dask collections of at most two dimensions, got "
+            f"{type(array).__name__} of shape {np.shape(array)}"
+        )
     if hasattr(array, "rechunk") and array.ndim == 2:
         array = array.rechunk({1: -1})
     return list(np.ravel(np.array(array.to_delayed(), dtype=object)))
