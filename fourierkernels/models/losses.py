@@ -101,9 +101,22 @@ def smoothed_sums(
     return TranslationLoss(
         cross_entropy(scores, words, reduction="sum", label_smoothing=smoothing),
         cross_entropy(scores.detach(), words, reduction="sum"),
-        (scores.argmax(dim=-1) == words).sum(),
+        are_right(scores, words).sum(),
         valid.sum(),
     )
+
+
+def are_right(logits: Tensor, classes: Tensor) -> Tensor:
+    """Return of logits ``(..., K)`` whether that of the class ``(...)`` is the largest, boolean.
+
+    Of equal ones the first counts as the largest. None is where a logit is not a number.
+
+    Examples
+    --------
+    >>> are_right(torch.tensor([[2.0, 1.0], [float("nan"), 1.0]]), torch.tensor([0, 0]))
+    tensor([ True, False])
+    """
+    return (logits.argmax(dim=-1) == classes) & ~logits.isnan().any(dim=-1)
 
 
 def perplexity(total: float, count: int) -> float:

@@ -223,6 +223,21 @@ def test_model_keeps_its_running_statistics(run: Path, data: SeriesData) -> None
     assert not torch.equal(norm.running_var, torch.ones_like(norm.running_var))
 
 
+def test_a_network_that_gives_no_numbers_is_right_of_nothing(
+    folder: Path, data: SeriesData
+) -> None:
+    """Once it was right of every series of the first class, the place that argmax has for NaN."""
+    run = setup("series", preset="tiny", mixer="softmax", data=folder)
+    model = series.STUDY.build(run.chosen_preset, data, "softmax", {}).eval()
+    with torch.no_grad():
+        model.projection.weight.fill_(math.nan)
+    places = range(data.counts["test"])
+    assert (data.splits["test"].labels == 0).any()
+    loss, right = series.STUDY.sums(model, run.chosen_preset, data, "test", places)
+    assert math.isnan(loss)
+    assert right == 0
+
+
 def test_archive_can_be_added_from_outside(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

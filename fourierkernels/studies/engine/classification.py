@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from fourierkernels.models.losses import are_right
 from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.epochs import Batch, Epochs, shuffled
 from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
@@ -78,7 +79,7 @@ class Classification(Study[PresetT, DataT, ModelT]):
             logits = self.logits(model, batch)
             classes = batch[self.labels].to(logits.device)
             total += float(functional.cross_entropy(logits.double(), classes, reduction="sum"))
-            correct += int((logits.argmax(dim=-1) == classes).sum())
+            correct += int(are_right(logits, classes).sum())
         return total, correct
 
     def validate(

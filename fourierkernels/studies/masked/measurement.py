@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fourierkernels.models.encoder import PretrainingEncoder, PretrainingLogits
+from fourierkernels.models.losses import are_right
 from fourierkernels.studies.engine.epochs import Batch, Epochs, FeistelOrder
 from fourierkernels.studies.masked.document_files import DocumentFiles
 from fourierkernels.studies.masked.masking import (
@@ -209,5 +210,5 @@ def _sums(logits: Tensor, targets: Tensor) -> tuple[float, float, float]:
     """Return how many targets there are, the sum of their -log p, and how many are guessed."""
     known = targets != NOTHING
     loss = functional.cross_entropy(logits.double(), targets, ignore_index=NOTHING, reduction="sum")
-    right = (logits.argmax(dim=-1) == targets) & known
+    right = are_right(logits, targets) & known
     return float(known.sum()), float(loss), float(right.sum())
