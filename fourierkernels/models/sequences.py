@@ -92,13 +92,18 @@ def group_sources(
     Raises
     ------
     ValueError
-        If a row holds nothing but padding.
+        If a row holds nothing but padding, or a token after it: on any device, as the lengths of
+        the rows have to be read in any case.
     """
+    filled = source != padding_id
     place = torch.arange(1, source.shape[1] + 1, device=source.device)
-    lengths = ((source != padding_id) * place).amax(dim=1).tolist()
+    lengths, counts = torch.stack([(filled * place).amax(dim=1), filled.sum(dim=1)]).tolist()
     if 0 in lengths:
         row = lengths.index(0)
         raise ValueError(f"source must hold a token in every row, got none in row {row}")
+    if lengths != counts:
+        row = [n == m for n, m in zip(lengths, counts, strict=True)].index(False)
+        raise ValueError(f"source must be padded at the end only, got a token after in row {row}")
     padded = [padded_length(n, source_lengths, length=length) for n in lengths]
     groups = []
     for size in sorted(set(padded)):

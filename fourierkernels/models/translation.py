@@ -148,9 +148,9 @@ class TranslationModel(nn.Module):
         source = check_tokens(
             source, vocabulary=config.source_words, length=config.length, name="source"
         )
-        check_padded_at_end(source, config.padding_id)
         if all(block.masks_padding for block in self.encoder):
             check_no_empty_row(source, config.padding_id)
+            check_padded_at_end(source, config.padding_id)
             return run_blocks(
                 self.encoder, self._embed_source(source), padding=source == config.padding_id
             )

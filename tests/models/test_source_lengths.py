@@ -170,3 +170,10 @@ def test_padding_before_a_token_is_refused(mixer: str) -> None:
     source = torch.tensor([[3, 4, 5, 0], [3, 0, 4, 5]])
     with pytest.raises(ValueError, match="padded at the end only, got a token after in row 1"):
         model(mixer).encode(source)
+
+
+def test_groups_refuse_padding_before_a_token_where_models_read_no_values() -> None:
+    """The lengths of rows are read on any device; other checks read none on a GPU."""
+    source = torch.tensor([[3, 4, 5, 0], [3, 0, 4, 5]])
+    with pytest.raises(ValueError, match="padded at the end only, got a token after in row 1"):
+        group_sources(source, (6,), length=12, padding_id=0)
