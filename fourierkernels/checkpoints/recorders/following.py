@@ -150,8 +150,7 @@ class Following(Reading):
         told = fact.origins | fact.told
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
         asked = 4 * (fact.asked == 3 and name in SUMS and adds_features(step, operand, fact))
-        new = replace(new, rounded=fact.rounded, counts=fact.counts, asked=asked)
-        new = replace(new, given=fact.given)
+        new = replace(new, rounded=fact.rounded, counts=fact.counts, given=fact.given, asked=asked)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
         numbers = operand.is_floating_point()
         few = results[0].numel() <= math.prod(self.flow.leading)
