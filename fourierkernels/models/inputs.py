@@ -153,11 +153,10 @@ def check_no_empty_row(tokens: Tensor, padding_id: int, name: str = "source") ->
         return
     empty = (tokens == padding_id).all(dim=1)
     if empty.any():
-        row = int(empty.int().argmax())
-        raise ValueError(f"{name} must hold a token in every row, got none in row {row}")
+        raise without_token(int(empty.int().argmax()), name)
 
 
-def check_padded_at_end(tokens: Tensor, padding_id: int, name: str = "source") -> None:
+def check_padded_at_end(tokens: Tensor, padding_id: int) -> None:
     """Refuse ids ``(B, N)`` of which a row begins with padding or has some inside.
 
     Raises
@@ -170,8 +169,17 @@ def check_padded_at_end(tokens: Tensor, padding_id: int, name: str = "source") -
     padding = tokens == padding_id
     inside = (padding[:, :-1] & ~padding[:, 1:]).any(dim=1)
     if inside.any():
-        row = int(inside.int().argmax())
-        raise ValueError(f"{name} must be padded at the end only, got a token after in row {row}")
+        raise padded_inside(int(inside.int().argmax()))
+
+
+def without_token(row: int, name: str = "source") -> ValueError:
+    """Return the error of a row that is nothing but padding."""
+    return ValueError(f"{name} must hold a token in every row, got none in row {row}")
+
+
+def padded_inside(row: int) -> ValueError:
+    """Return the error of a source that has a token after padding."""
+    return ValueError(f"source must be padded at the end only, got a token after in row {row}")
 
 
 def check_same_batch(name: str, tensor: Tensor, other_name: str, other: Tensor) -> None:

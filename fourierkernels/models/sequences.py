@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fourierkernels.foundation.validation import check_integer
+from fourierkernels.models.inputs import padded_inside, without_token
 
 
 def sinusoids(length: int, dim: int) -> Tensor:
@@ -99,11 +100,9 @@ def group_sources(
     place = torch.arange(1, source.shape[1] + 1, device=source.device)
     lengths, counts = torch.stack([(filled * place).amax(dim=1), filled.sum(dim=1)]).tolist()
     if 0 in lengths:
-        row = lengths.index(0)
-        raise ValueError(f"source must hold a token in every row, got none in row {row}")
+        raise without_token(lengths.index(0))
     if lengths != counts:
-        row = [n == m for n, m in zip(lengths, counts, strict=True)].index(False)
-        raise ValueError(f"source must be padded at the end only, got a token after in row {row}")
+        raise padded_inside([n == m for n, m in zip(lengths, counts, strict=True)].index(False))
     padded = [padded_length(n, source_lengths, length=length) for n in lengths]
     groups = []
     for size in sorted(set(padded)):
