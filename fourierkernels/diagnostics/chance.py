@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 
 from fourierkernels.diagnostics.controls import CONTROLS, POSITION, ROWS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS
@@ -73,6 +72,8 @@ def _blocks(used: BoolArray) -> tuple[BoolArray, bool]:
     A key may be lost on all heads: it is enough that others lead to it. Tokens ahead are left out
     if none is seen. Nothing is visible unless there are several blocks, of two tokens on average.
     """
+    from scipy.sparse.csgraph import connected_components  # slow to import
+
     nothing = np.zeros_like(used), False
     if used.shape[0] != used.shape[1] or used.all(axis=0).any() or used.all(axis=1).any():
         return nothing

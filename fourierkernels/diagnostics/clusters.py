@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_finite, check_integer
@@ -51,6 +49,9 @@ def head_linkage(distances: ArrayLike) -> FloatArray:
     ValueError
         If distances are not a symmetric, non-negative matrix with zeros on the diagonal.
     """
+    from scipy.cluster.hierarchy import linkage  # slow to import
+    from scipy.spatial.distance import squareform
+
     merges: FloatArray = linkage(squareform(_check(distances), checks=False), method="average")
     return merges
 
@@ -69,6 +70,8 @@ def head_clusters(distances: ArrayLike, *, count: int) -> NDArray[np.int64]:
     >>> head_clusters([[0, 1, 5], [1, 0, 5], [5, 5, 0]], count=2)
     array([0, 0, 1])
     """
+    from scipy.cluster.hierarchy import fcluster  # slow to import
+
     labels = fcluster(head_linkage(distances), check_integer("count", count), "maxclust")
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     places: NDArray[np.int64] = np.argsort(np.argsort(first))[inverse]

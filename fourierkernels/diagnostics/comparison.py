@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, head_distances
-from fourierkernels.diagnostics.moments import LEAST_TEXTS, LEVEL, mean_interval
+from fourierkernels.diagnostics.moments import LEAST_TEXTS, LEVEL, mean_interval, t_quantile
 from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice
@@ -104,7 +103,7 @@ def _welch_interval(
     even = np.full_like(total, 0.5)  # where nothing varies the interval is a point, by any share
     share = np.divide(first_part, total, out=even, where=total > 0)
     free = 1 / (share**2 / (counts[0] - 1) + (1 - share) ** 2 / (counts[1] - 1))
-    half = stdtrit(free, (1 + level) / 2) * np.sqrt(total)
+    half = t_quantile(free, level) * np.sqrt(total)
     return gap - half, gap + half
 
 

@@ -5,14 +5,17 @@ token on itself, and layers are stacked. Values and feed-forward layers are left
 pictures of the maps and not of the function.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from fourierkernels.diagnostics.maps import check_probabilities
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import as_real, check_integer, check_number
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _UNITS = 2**24  # the flow algorithm counts in whole numbers: a weight of 1 is so many
 
@@ -78,6 +81,8 @@ def attention_flow(
     ValueError
         As :func:`attention_rollout`, or for a query that is not there.
     """
+    from scipy.sparse.csgraph import maximum_flow  # slow to import
+
     layers = _layers(maps, residual)
     n = layers[0].shape[0]
     if query is not None and check_integer("query", query, least=0) >= n:
@@ -101,8 +106,10 @@ def _layers(maps: ArrayLike, residual: float) -> list[FloatArray]:
     return [(1 - residual) * layer.mean(axis=0) + own for layer in array]
 
 
-def _network(layers: list[FloatArray]) -> csr_array:
+def _network(layers: list[FloatArray]) -> "csr_array":
     """Node l n + i is token i after l layers; edges lead from each layer to the one below."""
+    from scipy.sparse import csr_array  # slow to import
+
     n = layers[0].shape[0]
     rows, columns, weights = [], [], []
     for number, layer in enumerate(layers):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from numpy.typing import ArrayLike
 
 from fourierkernels.foundation.arrays import FloatArray
 
@@ -60,6 +60,14 @@ def standard_deviation(scatter: FloatArray, count: int) -> FloatArray:
     return np.sqrt(scatter / free) if free > 0 else np.full_like(scatter, math.nan)
 
 
+def t_quantile(freedom: ArrayLike, level: float) -> FloatArray:
+    """Return the half-width of the central interval of Student's t, in standard errors."""
+    from scipy.special import stdtrit  # slow to import
+
+    quantile: FloatArray = stdtrit(freedom, (1 + level) / 2)
+    return quantile
+
+
 def t_interval(
     mean: FloatArray, std: FloatArray, count: int, level: float = LEVEL
 ) -> tuple[FloatArray, FloatArray]:
@@ -81,7 +89,7 @@ def t_interval(
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     if count < LEAST_TEXTS:
         return np.full_like(mean, math.nan), np.full_like(mean, math.nan)
-    half = stdtrit(count - 1, (1 + level) / 2) * std / math.sqrt(count)
+    half = t_quantile(count - 1, level) * std / math.sqrt(count)
     return mean - half, mean + half
 
 
