@@ -11,12 +11,11 @@ draws depend on each other, each has exactly this distribution, so that no mean 
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from scipy.interpolate import BSpline
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
@@ -24,6 +23,9 @@ from fourierkernels.attention.radii import check_radius
 from fourierkernels.attention.validation import WORKING_DTYPE
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_integer
+
+if TYPE_CHECKING:
+    from scipy.interpolate import BSpline
 
 USEFUL_SPREAD = 1.5  # of the phase: beyond it the lead over a plain mean is soon lost
 _CPU: dict[str, Any] = {"dtype": torch.float64, "device": "cpu"}  # not torch's current defaults
@@ -128,8 +130,10 @@ def _newton_step(at: FloatArray, root: FloatArray, power: int) -> FloatArray:
 
 
 @lru_cache
-def _uniform_sum(power: int) -> tuple[BSpline, BSpline]:
+def _uniform_sum(power: int) -> "tuple[BSpline, BSpline]":
     """Return distribution and density of the sum of l uniforms on (-1, 1), for [-l, l]."""
+    from scipy.interpolate import BSpline  # slow to import
+
     density = BSpline.basis_element(np.arange(-power, power + 1, 2.0))
     density.c = density.c / 2.0  # the integral of a basis element is its width over l
     return density.antiderivative(), density

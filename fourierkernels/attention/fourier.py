@@ -19,6 +19,7 @@ from fourierkernels.attention.validation import (
     check_inputs,
     check_mask,
     check_power,
+    constant_when_compiled,
     without_autocast,
 )
 from fourierkernels.foundation.validation import check_choice
@@ -187,7 +188,7 @@ def _refuse_onnx() -> None:
         )
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@constant_when_compiled
 def _in_onnx_export() -> bool:
     return torch.onnx.is_in_onnx_export()
 

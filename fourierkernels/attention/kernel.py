@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from fourierkernels.attention.fourier import fourier_attention
 from fourierkernels.attention.validation import (
@@ -160,7 +159,9 @@ class KernelOptions:
     def penalty_of(self, module: nn.Module) -> Tensor:
         """Return :func:`radius_penalty` of the present R of a module, a number."""
         tensor: Tensor = getattr(module, self.parametrisation.name)
-        if isinstance(tensor, DTensor):  # sharded training asks outside of the module's own pass
+        # Sharded training asks outside of the module's own pass, and has a DTensor, whose class is
+        # slow to import.
+        if hasattr(tensor, "full_tensor"):
             tensor = tensor.full_tensor()
         return radius_penalty(self._as_radius(tensor))
 

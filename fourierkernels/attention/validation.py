@@ -7,8 +7,9 @@ read. There a NaN spreads to the output, where it is seen.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ WORKING_DTYPE = {
 # and at l = 2^14 the sinc differs from its Gaussian limit by 3e-6 at one standard deviation.
 _LARGEST_POWER = 2**14
 _MOST_FACTORS = 2**24
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def check_tensor(name: str, tensor: Tensor) -> None:
@@ -248,6 +250,15 @@ def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
+def constant_when_compiled(function: _Function) -> _Function:
+    """Mark a function whose result a compiler takes as constant.
+
+    As `torch.compiler.assume_constant_result`, which loads the compiler to do so, in a second.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
+
+
 def readable(tensor: Tensor) -> bool:
     """Whether values may be read: not under a compiler or a transform, nor on a GPU."""
     if torch.compiler.is_compiling() or is_functorch_wrapped_tensor(tensor):
@@ -256,7 +267,7 @@ def readable(tensor: Tensor) -> bool:
 
 
 # torch.compile of 2.11 cannot trace what is asked here.
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@constant_when_compiled
 def _has_autocast(device_type: str) -> bool:
     return torch.amp.is_autocast_available(device_type)
 

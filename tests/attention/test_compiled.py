@@ -13,6 +13,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch._inductor import config as inductor
 
 from fourierkernels.attention import FourierAttention, GaussianAttention, fourier_attention
+from fourierkernels.attention.validation import constant_when_compiled
 from fourierkernels.mixing import create_mixer
 
 # torch's compiler instantiates autograd.Function itself, which torch then deprecates.
@@ -108,3 +109,15 @@ def test_inductor_gives_the_same() -> None:
     """Without dropout: inductor draws from a generator of its own."""
     with inductor.patch(compile_threads=1):  # starting processes that compile takes longer
         check(LAYERS["layer"]().double().eval(), tokens, backend="inductor")
+
+
+def test_a_constant_is_marked_as_torch_marks_it() -> None:
+    """The attribute is torch's own; a later torch may name it otherwise."""
+
+    def ours() -> int:
+        return 1
+
+    def theirs() -> int:
+        return 1
+
+    assert vars(constant_when_compiled(ours)) == vars(torch.compiler.assume_constant_result(theirs))
