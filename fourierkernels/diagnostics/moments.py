@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fourierkernels.foundation.arrays import FloatArray
 
@@ -60,12 +59,11 @@ def standard_deviation(scatter: FloatArray, count: int) -> FloatArray:
     return np.sqrt(scatter / free) if free > 0 else np.full_like(scatter, math.nan)
 
 
-def t_quantile(freedom: ArrayLike, level: float) -> FloatArray:
+def t_quantile(freedom: float | FloatArray, level: float) -> FloatArray:
     """Return the half-width of the central interval of Student's t, in standard errors."""
     from scipy.special import stdtrit  # slow to import
 
-    quantile: FloatArray = stdtrit(freedom, (1 + level) / 2)
-    return quantile
+    return np.asarray(stdtrit(freedom, (1 + level) / 2), np.float64)
 
 
 def t_interval(
