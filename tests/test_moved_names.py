@@ -131,11 +131,19 @@ def test_a_wrong_module_of_a_moved_package_is_an_error_that_names_it() -> None:
         import_module("fourierkernels.densities.no")
 
 
-def test_the_package_alone_loads_nothing_of_what_it_leads_to() -> None:
-    code = (
-        "import sys, fourierkernels;"
-        "print([m for m in ('numpy', 'torch', 'fourierkernels.theory') if m in sys.modules])"
-    )
+@pytest.mark.parametrize(
+    ("modules", "absent"),
+    [
+        ("fourierkernels", ["numpy", "torch", "fourierkernels.theory"]),
+        ("fourierkernels.cli", ["scipy", "torch", "sklearn", "pandas"]),
+        (
+            "fourierkernels.attention",
+            ["torch._dynamo", "torch.distributed.tensor", "scipy.interpolate"],
+        ),
+    ],
+)
+def test_what_is_slow_to_import_is_loaded_where_it_is_used(modules: str, absent: list[str]) -> None:
+    code = f"import sys, {modules}; print([m for m in {absent} if m in sys.modules])"
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
