@@ -343,6 +343,7 @@ def _square(x: ArrayLike) -> FloatArray:
     return np.square(np.asarray(x, dtype=np.float64))
 
 
+@lru_cache
 def _constant_over_pi(power: int) -> Fraction:
     """A_l/π as an exact fraction: alternating sums of large binomials would cancel in floats."""
     return Fraction(1, 2 ** (power - 1)) * _alternating_sum(power, power - 1)

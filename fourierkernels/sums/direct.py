@@ -63,6 +63,9 @@ class DirectSum:
         """Return the sums of shapes, or of moments, at queries of shape ``(m, dim)``."""
         if any(part != "value" for part in parts):
             return self.at_all(queries, [parts])[0]
+        return self._at_scaled(self._scaled(queries))
+
+    def _at_scaled(self, queries: FloatArray) -> KernelSums:
         laid_out, base = self._laid_out(queries)
         sums = sum_pairs(laid_out, self._tiles, self._shape, self.dtype(self._rounding))
         exponent = self._exponent(sums.exponent, base)
@@ -78,7 +81,7 @@ class DirectSum:
 
         The weights of all pairs are computed once.
         """
-        laid_out, base = self._laid_out(queries)
+        laid_out, base = self._laid_out(self._scaled(queries))
         powers = [tuple(PARTS[part].moment for part in names) for names in [*parts, *alone]]
         listed, places = _monomials(powers)
         sums = sum_moments(
@@ -101,9 +104,12 @@ class DirectSum:
             for k, a in enumerate(places)
         ]
 
+    def _scaled(self, queries: FloatArray) -> FloatArray:
+        """Return u = R (q - c), shape ``(m, dim)``."""
+        return self._radius * (queries - self._centre)
+
     def _laid_out(self, queries: FloatArray) -> tuple[Queries, FloatArray]:
-        """Return queries as the loops read them, and what is added to their exponents."""
-        queries = self._radius * (queries - self._centre)
+        """Return scaled queries as the loops read them, and what is added to their exponents."""
         base = self._bases(queries)
         reach = 2 * self._eps * (1.0 + np.abs(queries).max(axis=1) + self._reach)  # error of u
         rows = np.column_stack(self._coordinates(queries)).astype(self.dtype)
@@ -115,9 +121,11 @@ class DirectSum:
     def _bases(self, queries: FloatArray) -> FloatArray:
         """Return -log2 of the largest Gaussian weight where exponents would overflow, else 0."""
         bases = np.zeros(len(queries))
+        if not self._shape.gaussian:
+            return bases
         farthest = np.square(np.abs(queries) + self._span).sum(axis=1)
         far = np.flatnonzero(_HALF_LOG2_E * farthest > _FAR)
-        if self._shape.gaussian and len(far):
+        if len(far):
             nearest = cKDTree(self._samples).query(queries[far])[0]
             bases[far] = np.floor(_HALF_LOG2_E * np.square(nearest))
         return bases
@@ -176,12 +184,12 @@ class CentredSum(DirectSum):
 
     def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
         """Return the sums of shapes at queries of shape ``(m, dim)``; `parts` are all "value"."""
-        scaled = self._radius * (queries - self._centre)
+        scaled = self._scaled(queries)
         is_far = self._is_far(np.abs(scaled))
         if not is_far.any():
-            return super().at(queries, parts)
+            return self._at_scaled(scaled)
         near, far = np.flatnonzero(~is_far), np.flatnonzero(is_far)
-        pieces = [(near, super().at(queries[near], parts))] if len(near) else []
+        pieces = [(near, self._at_scaled(scaled[near]))] if len(near) else []
         cells = np.floor(scaled[far] / self._limit)
         _, which, counts = np.unique(cells, axis=0, return_inverse=True, return_counts=True)
         which = which.ravel()

@@ -86,17 +86,12 @@ class Planner:
         other._methods = {}
         return other
 
-    def plan(self, queries: FloatArray, *, plain: bool) -> Plan:
+    def plan(self, queries: FloatArray, *, plain: bool, moments: int = 0) -> Plan:
         """Return the plan for queries of shape ``(m, dim)`` in the coordinates of the sum."""
-        problem = self.problem(queries, plain=plain)
+        problem = self.problem(queries, plain=plain, moments=moments)
         return plan_sum(_with(problem, self._bulk(problem, queries)), self._method)
 
-    def plan_moments(self, queries: FloatArray, count: int) -> Plan:
-        """Return the plan for so many moments."""
-        problem = self.problem(queries, plain=False)
-        return plan_sum(replace(problem, moments=count), self._method)
-
-    def method(self, queries: FloatArray, *, plain: bool) -> str:
+    def method(self, queries: FloatArray, *, plain: bool, moments: int = 0) -> str:
         """Return the method of the plan, which is made once for each number and range of queries.
 
         Nothing else of the queries enters a plan, unless they take several centres or a box that
@@ -105,17 +100,24 @@ class Planner:
         plan: the time of direct sums falls where a second thread begins to pay.
         """
         covered = self._covering(queries)
-        key = max(len(queries), self._expected), plain, covered, loop_threads()
+        key = max(len(queries), self._expected), plain, moments, covered, loop_threads()
         method = self._methods.get(key)
         if method is None:
-            problem = self.problem(queries, plain=plain, covered=covered)
+            problem = self.problem(queries, plain=plain, moments=moments, covered=covered)
             bulk = self._bulk(problem, queries)
             method = plan_sum(_with(problem, bulk), self._method).method
             if self._is_near(problem.bands) and bulk is None and len(self._methods) < _KEPT_METHODS:
                 self._methods[key] = method
         return method
 
-    def problem(self, queries: FloatArray, *, plain: bool, covered: Box | None = None) -> Problem:
+    def problem(
+        self,
+        queries: FloatArray,
+        *,
+        plain: bool,
+        moments: int = 0,
+        covered: Box | None = None,
+    ) -> Problem:
         """Return the facts of a sum at these queries, without a bulk.
 
         Parameters
@@ -141,6 +143,7 @@ class Planner:
             bands,
             self._tol,
             plain=plain,
+            moments=moments,
             cells=self._cells(queries, bands, m),
             circles=self._circles,
         )
@@ -184,6 +187,8 @@ class Planner:
     def _bulk(
         self, problem: Problem, queries: FloatArray, method: str | None = None
     ) -> Bulk | None:
+        if problem.moments:  # no split sum has them
+            return None
         kept = self._covered_bulk if self._grows else None
         method = method or self._method
         return self._tails.bulk(problem, self._radius, queries, method=method, kept=kept)

@@ -176,9 +176,12 @@ class SampleSum:
 
     def plan_moments(self, queries: FloatArray, degree: int) -> Plan:
         """Return the method for all moments up to a degree at these queries."""
-        dim = len(self.radius)
         placed = self._frame.placed(queries)
-        return self._planner.plan_moments(placed, math.comb(dim + degree, degree))
+        return self._planner.plan(placed, plain=False, moments=self._moments(degree))
+
+    def _moments(self, degree: int) -> int:
+        """Return the number of moments up to a degree."""
+        return math.comb(len(self.radius) + degree, degree)
 
     def moments(
         self,
@@ -206,9 +209,9 @@ class SampleSum:
         self, queries: FloatArray, degree: int, exactly: bool, unchanged: bool
     ) -> str:
         if not exactly:
-            planned = self.plan_moments(queries, degree).method
-            return planned if unchanged else self.plan(queries, plain=False).method
-        problem = replace(self._planner.problem(queries, plain=False), moments=int(unchanged))
+            moments = self._moments(degree) if unchanged else 0
+            return self._planner.method(queries, plain=False, moments=moments)
+        problem = self._planner.problem(queries, plain=False, moments=int(unchanged))
         return "reference" if METHODS["direct"].refusal(problem) else "direct"
 
     def moments_left_out(

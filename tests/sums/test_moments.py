@@ -8,6 +8,7 @@ from sum_problems import KERNEL_NAMES, TOL, problem
 
 from fourierkernels import PhiKernel
 from fourierkernels.kernels import Kernel, as_kernel
+from fourierkernels.ops.cpu import moment_sums
 from fourierkernels.sums import PARTS, SampleSum, bandlimited, kernel_sum
 from fourierkernels.sums.parts import moment_parts, multi_indices
 from fourierkernels.sums.result import MomentSums
@@ -171,3 +172,20 @@ def test_moments_of_a_kernel_that_is_not_compiled_come_from_the_reference() -> N
 def test_monomials_are_listed_by_degree() -> None:
     assert multi_indices(2, 2) == [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
     assert moment_parts((0, 3, 1), slope_in=0) == ("slope", "moment3", "moment1")
+
+
+def test_one_thread_and_several_have_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few pairs stay on one thread: to wake others takes longer than the sums."""
+    kept, at = prepared(2, method="direct"), problem(1, 9, 2)[1]
+    few = kept.moments(at, 2, with_responses=1)
+    monkeypatch.setattr(moment_sums, "SERIAL_BELOW", 0.0)
+    ran = []
+    parallel = moment_sums._sum_in_parallel
+    monkeypatch.setattr(
+        moment_sums, "_sum_in_parallel", lambda *given: ran.append(1) or parallel(*given)
+    )
+    many = kept.moments(at, 2, with_responses=1)
+    assert ran
+    for one, other in zip(unscaled(few), unscaled(many), strict=True):
+        # Compiled apart, they may add in another order.
+        np.testing.assert_allclose(one, other, rtol=0, atol=4 * np.spacing(np.abs(one).max()))

@@ -162,6 +162,9 @@ def test_a_plan_is_made_once_for_a_number_and_range_of_queries(
     assert len(made) == 2
     kept.at(100.0 * points[:7])  # beyond the samples
     assert len(made) == 3
+    for degree in (2, 4, 2, 4):
+        kept.moments(points[:7], degree, with_responses=1)
+    assert len(made) == 5
 
 
 def test_queries_looked_at_spread_over_every_axis_of_a_grid() -> None:

@@ -29,7 +29,7 @@ from fourierkernels.ops.cpu.scalar import constant, power_of_two
 from fourierkernels.ops.shapes import Shape
 
 _QUERIES = 16  # queries that go through a tile together, and the least a thread takes
-_SERIAL_BELOW = 4e6  # pairs times dimensions: about a millisecond, what it takes to wake a thread
+SERIAL_BELOW = 4e6  # pairs times dimensions: about a millisecond, what it takes to wake a thread
 
 _Array = NDArray[np.floating]
 
@@ -79,11 +79,16 @@ def sum_pairs(queries: Queries, samples: Samples, shape: Shape, rounding: np.flo
     """Return the sums over all samples at every query; `rounding` is that of a term."""
     m, k = len(queries.rows), samples.columns.shape[1] // TILE - 1
     sums = Sums(np.zeros((m, k)), np.zeros(m), np.zeros(m), np.zeros(m, np.int64))
-    dims = queries.rows.size if shape.gaussian else queries.rows.size // 3
-    work = float(dims) * TILE * len(samples.rows)
-    run = _sum_serially if work < _SERIAL_BELOW else _sum_in_parallel
+    serial = pairs_in_all(queries, samples, shape) < SERIAL_BELOW
+    run = _sum_serially if serial else _sum_in_parallel
     run(queries, samples, shape, rounding, sums)
     return sums
+
+
+def pairs_in_all(queries: Queries, samples: Samples, shape: Shape) -> float:
+    """Return the number of pairs times dimensions."""
+    dims = queries.rows.size if shape.gaussian else queries.rows.size // 3
+    return float(dims) * TILE * len(samples.rows)
 
 
 @entry(error_model="numpy")

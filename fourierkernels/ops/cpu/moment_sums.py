@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.ops.cpu.compiling import allocating, entry, inner
-from fourierkernels.ops.cpu.kernel_sums import Queries, Samples, pair_weights
+from fourierkernels.ops.cpu.kernel_sums import (
+    SERIAL_BELOW,
+    Queries,
+    Samples,
+    pair_weights,
+    pairs_in_all,
+)
 from fourierkernels.ops.cpu.pairs import NOWHERE, SUMMING, TILE, highest_exponent
 from fourierkernels.ops.cpu.scalar import power_of_two
 from fourierkernels.ops.shapes import Shape
@@ -75,8 +81,16 @@ def sum_moments(
         np.zeros((m, a)),
         np.zeros(m, np.int64),
     )
-    _sum_in_parallel(queries, samples, shape, monomials, rounding, sums)
+    serial = pairs_in_all(queries, samples, shape) * a < SERIAL_BELOW
+    run = _sum_serially if serial else _sum_in_parallel
+    run(queries, samples, shape, monomials, rounding, sums)
     return sums
+
+
+@entry(error_model="numpy")
+def _sum_serially(queries, samples, shape, monomials, rounding, sums):
+    for start in range(0, len(queries.rows), _QUERIES):
+        _sum_block(start, queries, samples, shape, monomials, rounding, sums)
 
 
 @entry(parallel=True, error_model="numpy")
