@@ -88,18 +88,21 @@ def test_commands_that_are_shown_alone_have_their_options() -> None:
         assert all(option in shown for option in options), (named, options)
 
 
-def test_examples_on_tables_print_what_is_shown(tmp_path: Path) -> None:
+def test_examples_on_tables_print_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
     for first in {text.splitlines()[0] for text in PREPARED}:
         program = shlex.split(first.removeprefix("$ python "))
-        subprocess.run(
-            [sys.executable, *program], check=True, capture_output=True, text=True, cwd=tmp_path
-        )
+        subprocess.run([sys.executable, *program], check=True, capture_output=True, text=True)
     session = [example for text in PREPARED for example in commands_of(text)]
-    printed = {each: printed_by(each, tmp_path) for each in dict(session)}
-    assert {arguments.split()[0] for arguments in printed} == {"density", "regress"}
+    runs = {each: CliRunner().invoke(app, shlex.split(each)) for each in dict(session)}
+    assert {arguments.split()[0] for arguments in runs} == {"density", "regress"}
     for arguments, shown in session:
+        assert runs[arguments].exit_code == 0
         lines = squeezed(shown)
-        assert printed[arguments][: len(lines)] == lines
+        assert squeezed(runs[arguments].output)[: len(lines)] == lines
 
 
 @pytest.mark.slow
@@ -216,6 +219,7 @@ LONG = {  # even in their quick mode: whole networks, several of them, or many s
     "experiments/fnet_costs.py",
     "experiments/genera.py",
     "experiments/kernel_rules.py",
+    "experiments/language_content.py",
     "experiments/language_costs.py",
     "experiments/language_heads.py",
     "experiments/limits_coverage.py",
