@@ -248,3 +248,16 @@ def test_heads_that_no_linear_layer_reads_cannot_be_masked() -> None:
     mixer.output_projection = nn.Identity()
     with pytest.raises(ValueError, match="heads must go into a linear layer to be masked"):
         head_importance(mixer, [{"x": torch.ones(1, 2, 8)}], loss)
+
+
+@pytest.mark.parametrize("method", ["gradient", "masking"])
+def test_gates_are_made_where_the_network_is(method: str, tiny: Tiny) -> None:
+    """The default device of torch may be another, as for a network on a GPU."""
+    model, batches = build("fourier", tiny)
+    expected = head_importance(model, batches, loss, method=method).values
+    curve = pruning_curve(model, batches, loss, expected, steps=2)
+    with torch.device("meta"):
+        found = head_importance(model, batches, loss, method=method).values
+        elsewhere = pruning_curve(model, batches, loss, expected, steps=2)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(elsewhere.losses, curve.losses)

@@ -128,12 +128,8 @@ def attribute_heads(
     total = 0.0
     for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
         total = total + weight * _parts(probe, batch, score, selects, float(point))
-    dtype = next(model.parameters()).dtype
     with torch.no_grad():
-        whole, without = (
-            float(probe.loss_with(torch.full(probe.shape, end, dtype=dtype), batch))
-            for end in (1.0, 0.0)
-        )
+        whole, without = (float(probe.loss_with(probe.gates(end), batch)) for end in (1.0, 0.0))
     return HeadAttribution(
         np.asarray(total), whole, without, tuple(call.name for call in probe.calls)
     )

@@ -180,7 +180,7 @@ def _outputs(model: nn.Module, batch: Any, loss: Loss, selects: Selects) -> list
 def _changed(probe: Probe, batch: Any, group: Sequence[Place], donor: list[Tensor] | None) -> float:
     """Return the loss on a batch with some heads changed."""
     if donor is None:
-        gates = torch.ones(probe.shape, dtype=next(probe.model.parameters()).dtype)
+        gates = probe.gates()
         for place in group:
             gates[place] = 0.0
         return float(probe.loss_with(gates, batch))

@@ -48,6 +48,10 @@ class Probe:
         """Layers (calls) and heads."""
         return len(self.calls), int(self.calls[0].maps.shape[1])
 
+    def gates(self, value: float = 1.0) -> Tensor:
+        """Return equal gates ``(L, H)``, in the dtype and on the device of the model."""
+        return next(self.model.parameters()).new_full(self.shape, value).detach()
+
     def loss_with(self, gates: Tensor, batch: Any) -> Tensor:
         """Return the loss on a batch with these gates ``(L, H)``."""
         with gated_heads(
@@ -77,7 +81,7 @@ class Importance:
 
 def gradient_importance(probe: Probe, batch: Any) -> FloatArray:
     """|∂ loss / ∂ gate| of every head at gates of 1."""
-    gates = torch.ones(probe.shape, dtype=_dtype(probe.model), requires_grad=True)
+    gates = probe.gates().requires_grad_()
     with torch.enable_grad():
         value = probe.loss_with(gates, batch)
     if not value.requires_grad:
@@ -88,7 +92,7 @@ def gradient_importance(probe: Probe, batch: Any) -> FloatArray:
 @torch.no_grad()
 def masking_importance(probe: Probe, batch: Any) -> FloatArray:
     """Loss without the head minus loss with it, for every head; negative if the head harms."""
-    gates = torch.ones(probe.shape, dtype=_dtype(probe.model))
+    gates = probe.gates()
     whole = float(probe.loss_with(gates, batch))
     values = np.zeros(probe.shape)
     for layer, head in np.ndindex(probe.shape):
@@ -236,7 +240,7 @@ def pruning_curve(
 
 @torch.no_grad()
 def _pruned_loss(probe: Probe, batches: Sequence[Any], pruned: NDArray[np.int64]) -> float:
-    gates = torch.ones(probe.shape, dtype=_dtype(probe.model))
+    gates = probe.gates()
     gates[pruned[:, 0], pruned[:, 1]] = 0.0
     return float(np.mean([float(probe.loss_with(gates, batch)) for batch in batches]))
 
@@ -258,10 +262,6 @@ def make_probe(
         raise ValueError(f"model must have attention, {recorded.nothing(model)}")
     check_gateable(calls)
     return Probe(model, loss, calls, recorded, about_mean)
-
-
-def _dtype(model: nn.Module) -> torch.dtype:
-    return next(model.parameters()).dtype
 
 
 def _array(tensor: Tensor) -> FloatArray:
