@@ -2,8 +2,8 @@
 
 ``{generated} claims nguyen`` puts the claims of a paper there, ``{generated} verdicts`` the table
 that counts them, ``{generated} reproduces studies`` the commands of the studies, ``{generated}
-registries`` the list of registries, ``{generated} imprint`` authors and version. Another text is a
-row of ``TEXTS``.
+registries`` the list of registries, ``{generated} studies`` that of studies, ``{generated}
+imprint`` authors and version. Another text is a row of ``TEXTS``.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,13 @@ from book.claims.registry import FOLDER, ROOT
 from book.imprint import CITATION, imprint
 from book.registries import registry_list
 from book.reproduces import reproduction
+from book.studies import study_list
 
 TEXTS: dict[str, Callable[..., str]] = {
     "claims": page.claims_of,
     "verdicts": page.verdict_counts,
     "registries": registry_list,
+    "studies": study_list,
     "imprint": imprint,
     "reproduces": reproduction,
 }

@@ -29,7 +29,6 @@ from fourierkernels.studies.engine.paper_table import AVERAGE, PaperTable
 from fourierkernels.studies.engine.planning import Plan
 from fourierkernels.studies.engine.reproduce_command import (
     ELSEWHERE,
-    TABLE_MODULES,
     all_tables,
     plan_table,
     size_of,
@@ -215,10 +214,21 @@ def test_a_plan_adds_up_all_parts_of_the_time_of_all_networks(
     assert str(whole[1]).startswith(f"about {networks * one.total / 60:.3g} minutes")
 
 
+def give_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the ninth study into a package, with its tables beside it."""
+    package = folder / "bits_study"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "study.py").write_text("from ninth_study import STUDY\n")
+    (package / "comparison.py").write_text("from ninth_study import COMPARISONS\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setitem(STUDIES.rows, "ninth", replace(NINTH, module="bits_study.study"))
+
+
 def test_a_study_from_outside_may_have_tables_of_its_own(
     bits: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(TABLE_MODULES, "ninth", "ninth_study")
+    give_tables(tmp_path, monkeypatch)
     assert "ninth" not in all_tables()
     status, out, err = call(
         "reproduce", "bits-1", "--data", bits, "--output", tmp_path / "out", "--seeds", 1
@@ -233,7 +243,7 @@ def test_a_study_from_outside_may_have_tables_of_its_own(
 def test_settings_of_how_all_is_computed_are_those_of_every_network(
     bits: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(TABLE_MODULES, "ninth", "ninth_study")
+    give_tables(tmp_path, monkeypatch)
     options = ("--data", bits, "--output", tmp_path / "out", "--seeds", 1)
     status, _, err = call("reproduce", "bits-1", *options, "--set", "precision=bf16")
     assert (status, err) == (0, "")

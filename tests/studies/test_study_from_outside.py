@@ -10,6 +10,7 @@ import pytest
 from study_cases import NINTH
 from training_runs import Call
 
+from book.studies import study_list
 from fourierkernels.studies.registry import STUDIES, StudyRow
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,13 @@ def test_lists_and_help_have_it(data: Path, call: Call) -> None:
     assert "tiny: 1 layer of 16 features" in text
     assert "bits: rows of bits. Source: your own. Layout: bits.txt" in text
     assert f"bits: {data}" in text.replace(" /", "/").replace(":/", ": /")
+
+
+def test_the_book_has_it(data: Path) -> None:
+    page = study_list()
+    assert "Bits: a study from outside." in page
+    assert "`bits`: rows of bits. Source: your own. Layout: bits.txt" in page
+    assert all(f"(study-{name})=" in page for name in STUDIES.rows)
 
 
 def test_commands_plan_train_resume_and_evaluate_it(data: Path, tmp_path: Path, call: Call) -> None:

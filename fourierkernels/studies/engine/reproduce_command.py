@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,17 +32,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 COMMITTED = Path("experiments/results")
-# Modules of studies that have ``COMPARISONS``, the tables of each by their names.
-TABLE_MODULES = {
-    "language": "fourierkernels.studies.language.comparison",
-    "translation": "fourierkernels.studies.translation.comparison",
-    "images": "fourierkernels.studies.images.comparison",
-    "series": "fourierkernels.studies.series.comparison",
-    "control": "fourierkernels.studies.control.comparison",
-    "masked": "fourierkernels.studies.masked.comparison",
-    "glue": "fourierkernels.studies.glue.comparison",
-    "lra": "fourierkernels.studies.lra.comparison",
-}
 # Tables in which nothing is trained, and what measures them.
 ELSEWHERE = {
     "fourierformer-6": "experiments/language_heads.py",
@@ -56,15 +46,25 @@ _SHOWN = ("problem", "model", "metric", "seeds", "mean", "mean_low", "mean_high"
 
 
 def all_tables() -> dict[str, Comparison]:
-    """Return the tables of all studies by their names.
-
-    A study that is not in :data:`TABLE_MODULES` has one, of its default preset.
-    """
+    """Return the tables of all studies by their names."""
     found: dict[str, Comparison] = {}
     for name in STUDIES.rows:
-        module = TABLE_MODULES.get(name)
-        found |= import_module(module).COMPARISONS if module else {name: _derived(name)}
+        found |= tables_of(name)
     return found
+
+
+def tables_of(study: str) -> dict[str, Comparison]:
+    """Return the tables of a study by their names.
+
+    They are the ``COMPARISONS`` of the module ``comparison`` beside that of the study; a study
+    without one has a table of its default preset.
+    """
+    package = STUDIES.rows[study].module.rpartition(".")[0]
+    module = f"{package}.comparison"
+    if not package or find_spec(module) is None:
+        return {study: _derived(study)}
+    tables: dict[str, Comparison] = import_module(module).COMPARISONS
+    return tables
 
 
 def _derived(name: str) -> PaperTable:
