@@ -99,6 +99,22 @@ def test_presets_of_tasks_have_the_paper_beside_and_three_epochs() -> None:
         assert set(task.measures) <= set(MEASURES)
 
 
+def test_training_rows_are_those_of_the_catalogues() -> None:
+    """docs/catalog/glue.md of tensorflow/datasets, GLUE 2.0.0, and Hugging Face's agree."""
+    rows = {name: task.rows for name, task in TASKS.items() if task.rows}
+    assert rows == {
+        "cola": 8_551,
+        "sst2": 67_349,
+        "mrpc": 3_668,
+        "stsb": 5_749,
+        "qqp": 363_846,
+        "mnli": 392_702,
+        "qnli": 104_743,
+        "rte": 2_490,
+        "wnli": 635,
+    }
+
+
 def test_measures_are_those_of_their_definitions() -> None:
     rng = np.random.default_rng(0)
     given, guessed = (rng.integers(0, 2, 200).astype(float) for _ in range(2))

@@ -1,8 +1,9 @@
 """The GLUE table of the FNet paper: encoders pre-trained, then fine-tuned on eight tasks.
 
 [leethorp2021fnet]_, table 4. The pre-training is that of its table 2, the same runs if both tables
-have one output folder. Of the three rates of [devlin2019bert]_ one is chosen for each encoder and
-task, with one seed, by the training rows that are held out. The paper reports the best of three
+have one output folder. Of the three rates that appendix A.3 of [devlin2019bert]_ recommends (its
+section 4.1 tries 4e-5 too) one is chosen for each encoder and task, with one seed, by the training
+rows that are held out. The paper reports the best of three
 trials at each rate, of its large encoders of six, by GLUE's validation rows themselves: the column
 "largest" comes near to that.
 """

@@ -1,9 +1,9 @@
 """Recipes of fine-tuning on GLUE, [leethorp2021fnet]_ section 4.1.2.
 
-A preset for each task. The paper has "the same settings as in" [devlin2019bert]_: batch 32, three
-epochs, the best of the rates 5e-5, 3e-5 and 2e-5 (its appendix A.3, as others quote it), each
-tried three times (Base) or six (Large), the best of all reported, without early stopping. The code
-of its authors (folder ``f_net`` of https://github.com/google-research/google-research,
+A preset for each task. The paper has "the same settings as in" [devlin2019bert]_, whose section 4.1
+has batch 32, three epochs and the best of the rates 5e-5, 4e-5, 3e-5 and 2e-5, and whose appendix
+A.3 recommends 5e-5, 3e-5 and 2e-5. The paper tries each rate three times (Base) or six (Large) and
+reports the best of all, without early stopping. The code of its authors (folder ``f_net`` of https://github.com/google-research/google-research,
 ``configs/classification.py`` and ``run_classifier.py``) has batch 64, rate 1e-5, three epochs, a
 warm-up of a tenth and then a linear fall to 0, Adam with weight decay 0.01 and epsilon 1e-6, and
 cuts longer texts off. Here: batch 32, rate 3e-5, the rest as in the code.

@@ -3,8 +3,7 @@ r"""Sizes of the Long-Range Arena study, with the source of each detail.
 [leethorp2021fnet]_ section 4.2 and table 6 train in the code of [tay2021long]_. C is that code,
 https://github.com/google-research/long-range-arena, folder ``lra_benchmarks``; C1 is its first
 version, 6d5e5ca of October 2020, which is the one before the FNet paper, and C2 the present one. P
-is the appendix of [tay2021long]_, which was not at hand but for the sentences on ListOps and text
-that https://ri.k117.org quotes.
+is appendix A of [tay2021long]_.
 
 ====================== =========================================== ================================
 detail                 here                                        source
@@ -33,7 +32,10 @@ clipped                at norm 1 for Path-X alone                  C1 ``pathfind
 
 "Where possible, we prioritize configurations described in the paper with only two exceptions",
 [leethorp2021fnet]_ footnote 8, which are the number of layers for images and the rate for
-Pathfinder: so the numbers of its table 6 stand beside "text" and not beside "text_code".
+Pathfinder: so the numbers of its table 6 stand beside "text" and not beside "text_code". For the
+other tasks C stands here where P differs from it: P has the rate 0.5 for retrieval; 3 layers, 4
+heads, 64 features, 128 hidden and the rate 0.01 for images; 4 layers, 8 heads and the rate 0.01 for
+Pathfinder.
 
 Not as there:
 
@@ -46,7 +48,7 @@ Not as there:
   attention leaves them out.
 - Padding is left out by mixers that can, and set to zero before the others, whose length is always
   the longest: C sets nothing to zero.
-- The head of retrieval has one hidden layer on (a, b, a - b, ab); C's has two, on (a, b).
+- The head of retrieval has one hidden layer on (a, b, a - b, ab), as in P; C's has two, on (a, b).
 - Fourier attention is not in these papers; its initial R is that at which it begins as sharp as
   softmax does.
 
@@ -89,8 +91,8 @@ PAPER: dict[str, tuple[float | None, ...]] = {
 # The table of C's README, "as of 8th November 2020": the Performer is not in the FNet paper's.
 ARENA = {"performer": (18.01, 65.40, 53.82, 42.77, 77.05, None)}
 # Training and test examples of the published sets, to know them by: C; those of text without the
-# reviews that are held out here. No source for those of retrieval has been found: other numbers in
-# a copy of the set only leave the published ones out of the results.
+# reviews that are held out here. Those of retrieval are in the descriptions of the sets that later
+# papers repeat, as in the appendix of arXiv:2405.06147; C does not state them.
 PUBLISHED_COUNTS = {
     "listops": (96_000, 2_000),
     "text": (22_500, 25_000),
