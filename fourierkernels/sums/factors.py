@@ -135,6 +135,7 @@ class FactorSum(SampleSum):
         problem, largest = self._planner.problem(queries, plain=True), self._factors[-1]
         extra = 0.0
         if isinstance(self.kernel, GaussianKernel):  # whose period serves the smallest
+            # 8 is 1.05 times the width in `Problem.modes` at the least tol, 1e-12.
             extra = 8.0 * (largest / self._factors[0] - 1.0)
         return replace(problem, bands=tuple(largest * band + extra for band in problem.bands))
 

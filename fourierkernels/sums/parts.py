@@ -80,7 +80,7 @@ def _log_moment_slope(
     (log, sign), (log_slope, slope_sign) = kernel.log_shape(u), kernel.log_slope(u)
     turn, u = _turn(kernel, u), _offset(kernel, u)
     log_slope = log_slope + _log_size(u)
-    top = np.maximum(np.maximum(log, log_slope), -1e300)
+    top = np.maximum(np.maximum(log, log_slope), -1e300)  # finite: -∞ - (-∞) would be NaN
     plain = power * turn * sign * np.exp(log - top)
     both = plain + np.sign(u) * slope_sign * np.exp(log_slope - top)
     with np.errstate(divide="ignore"):
@@ -115,6 +115,7 @@ def _log_size(u: FloatArray) -> FloatArray:
 
 
 def _relative(error: FloatArray, log: FloatArray) -> FloatArray:
+    # exp(600) is finite, so that a term which underflows has no error 0 · ∞.
     return np.where(np.isneginf(log), 0.0, error * np.exp(np.minimum(-log, 600.0)))
 
 

@@ -6,6 +6,10 @@ A point touches `width` rows of each leading dimension and `lanes` neighbours of
 weights that are piecewise polynomials of its place in a cell. The compiler would keep these loops
 scalar, because it cannot tell that a lattice and its weights do not overlap; so the innermost two
 are written as vectors, which every processor has, if in halves or quarters.
+
+The loops take one thread each: points add to the same cells, and a lattice for each thread would be
+added up in another order with another number of them. They release Python's lock, so that callers'
+threads run side by side; only the FFTs between them have threads of their own.
 """
 
 from typing import NamedTuple
@@ -23,7 +27,9 @@ LANES = 8  # of a vector
 DEGREES = 8  # coefficients of a polynomial
 _MOST = 16  # lanes of a row
 _DIMS = 3
-_BLOCK = 256  # points on a line whose cells are found together, by vectors
+# Points on a line whose cells are found together, by vectors: any number whose cells stay in the
+# cache (64 to 4,096 took the same time).
+_BLOCK = 256
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INDEX = ir.IntType(64)
@@ -114,6 +120,7 @@ def add_moments(points, strengths, line, moments):
                 _add_powers(moments, starts[k] + DEGREES * column, places[k], some[k])
 
 
+# Terms of one point, in any order: no flag has a say in which order points are added up above.
 @entry(nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
 def sum_polynomials(points, line, coefficients, sums):
     """Write Σ_a b_a s^a at points ``(m, 1)`` into `sums`, b ``(cells, t, 8)``, flat, of a cell."""
@@ -186,7 +193,7 @@ def _vector_at(context, builder, kind, array, index):
 
 def _load(builder, place):
     vector = builder.load(place)
-    vector.align = 8
+    vector.align = 8  # that of a number: a window begins at any cell, not at whole vectors
     return vector
 
 
@@ -202,6 +209,7 @@ def _all_lanes(builder, number):
 
 
 def _multiply_add(builder, a, b, c):
+    # One rounding where the processor has such an instruction, else two: the last bit may differ.
     return builder.fadd(builder.fmul(a, b, flags=["contract"]), c, flags=["contract"])
 
 

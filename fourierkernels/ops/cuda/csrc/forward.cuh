@@ -93,6 +93,7 @@ FK_HD void write_row(const Problem<Real>& p, long long at, int x, int a, const R
   for (int k = 0; k < kSide; ++k) total += totals[k];
   const bool empty = top == kNone;
   if (x == 0) {
+    // Infinite, so that the backward pass, which divides by it, has weights of zero and no NaN.
     p.significand[at] = empty ? Real(INFINITY) : total;
     p.exponent[at] = empty ? 0 : top;
   }
