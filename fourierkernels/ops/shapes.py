@@ -1,6 +1,12 @@
-"""The kinds of kernel that the compiled loops know, and a series they share with the reference."""
+"""The kinds of kernel that the compiled loops know, their tiles, and a series they share.
+
+Plans and the reference read them too, without loading numba.
+"""
 
 from typing import NamedTuple
+
+TILE = 256  # samples that loops go through together
+QUERIES = 16  # that go through a tile together, and the least a thread takes
 
 # c_k = 2^(2k) |B_2k| / (2k)! of d/dx log(sin x / x) = cot x - 1/x = -Σ_k c_k x^(2k-1).
 LOG_SINC_SLOPE = (

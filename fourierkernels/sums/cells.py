@@ -99,7 +99,7 @@ class CellSums:
         """Return the sums at queries of one cell, faint ones summed again."""
         ends = np.broadcast_to([[-math.inf], [math.inf]], (2, len(self._radius)))
         sums = StreamedSum(modes.combined(factor), modes.grid, ends, len(self._points)).at(queries)
-        faint = np.abs(sums.denominator) < sums.error / math.sqrt(self._tol)
+        faint = sums.faint(self._tol)
         if not faint.any():
             return [(rows, sums)]
         clear, dim = np.flatnonzero(~faint), np.flatnonzero(faint)
@@ -111,6 +111,8 @@ class CellSums:
         if self._whole.plan(queries).method != "bandlimited":
             return None
         box = Box.around(self._points).including(Box.around(queries))
+        # One range is kept, since each has modes of all cells; one that grew with the queries, as
+        # in `SampleSum.for_blocks`, would make sums depend on earlier ones.
         if self._kept is None or self._kept.grid.box != box:
             periods = self._frame.periods
             grid = ModeGrid.covering(self._kernel, self._radius, box, self._tol, periods)

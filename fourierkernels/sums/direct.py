@@ -18,12 +18,11 @@ from fourierkernels.sums.coordinates import centring_limit, middle
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.problem import compiled_shape
 from fourierkernels.sums.reference import ReferenceSum
-from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.result import KernelSums, rounding_of_sum
 
 _HALF_LOG2_E = 0.5 / math.log(2.0)
 _FAR = 5e8  # of -log2 of a weight: half of where its exponent is cut off
 _LEAST_EXPONENT = -(2.0**62)
-_EPS = float(np.finfo(float).eps)
 _FEW = 4  # queries that the reference sums sooner than the sines of all samples are computed
 
 
@@ -51,7 +50,7 @@ class DirectSum:
         self._samples, self._span = samples, np.abs(samples).max(axis=0)
         self._reach = float(self._span.max())
         self._eps = float(np.finfo(self.dtype).eps)
-        self._rounding = 4 * self._eps + 8 * _EPS * math.sqrt(len(points))
+        self._rounding = 4 * self._eps + rounding_of_sum(len(points))
         # In units of the largest, a power of two: neither precision holds all weights of float64.
         self._unit = int(np.frexp(weights.max())[1]) - 1
         weights = np.ldexp(weights, -self._unit)

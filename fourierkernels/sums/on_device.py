@@ -17,7 +17,7 @@ from fourierkernels.kernels import Kernel
 from fourierkernels.ops.cuda.build import SIZES
 from fourierkernels.sums.parts import PARTS, multi_indices
 from fourierkernels.sums.problem import compiled_shape
-from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.result import KernelSums, rounding_of_sum
 
 with needed_for("method 'torch'"):
     import torch
@@ -105,7 +105,7 @@ class TorchSum:
             mass = np.ldexp(self._total, -sums.exponent)
             if self._nonnegative:
                 mass = np.minimum(mass, np.abs(sums.denominator))
-        rounding = 8 * _EPS * math.sqrt(len(self._samples)) * mass
+        rounding = rounding_of_sum(len(self._samples)) * mass
         return shifted(
             sums,
             self._radius * (queries - self._centre),
@@ -158,7 +158,7 @@ class TorchSum:
     def _error(self, total: FloatArray, exponent: FloatArray, step: FloatArray) -> FloatArray:
         """Bound the effect of rounded angles on the terms; for odd powers, on terms of size 1."""
         dim = len(self._radius)
-        rounding = 8 * _EPS * math.sqrt(len(self._samples))
+        rounding = rounding_of_sum(len(self._samples))
         if self._shape.gaussian:
             far = 2.0 * np.log(2.0) * np.abs(exponent) * _EPS  # of the exponential
             slope = dim * step * np.sqrt(1.0 + np.abs(exponent))

@@ -9,7 +9,7 @@ from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel
 from fourierkernels.kernels.periodic import kernels_along
 from fourierkernels.sums.parts import PARTS
-from fourierkernels.sums.result import KernelSums
+from fourierkernels.sums.result import KernelSums, rounding_of_sum
 
 _EPS = float(np.finfo(float).eps)
 _BLOCK = 2**22  # pairs times dimensions held at once
@@ -128,6 +128,6 @@ class ReferenceSum:
         )
         weighted = matrix * self._weights
         size = np.abs(weighted)
-        rounding = 8 * _EPS * np.sqrt(len(self._points)) * size.sum(axis=1)
+        rounding = rounding_of_sum(len(self._points)) * size.sum(axis=1)
         error = (size * noise).sum(axis=1) + rounding
         return weighted @ self._responses, weighted.sum(axis=1), error, exponent

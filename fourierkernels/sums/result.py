@@ -1,5 +1,6 @@
 """The result of a kernel sum."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.sums.coordinates import middle
+
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,14 @@ class Units:
         return restored
 
 
+def rounding_of_sum(count: int) -> float:
+    """Return the rounding of a sum of so many terms, relative to Σ |term|.
+
+    Errors of independent terms grow as the root of their number; 8 is a margin, not a bound.
+    """
+    return 8 * _EPS * math.sqrt(count)
+
+
 @dataclass(frozen=True)
 class KernelSums:
     """Weighted kernel sums at m queries, scaled by a power of two each so that none underflows.
@@ -95,6 +106,14 @@ class KernelSums:
     def numerator(self) -> FloatArray:
         """Σ_i w_i y_i ∏ shape, shape ``(m, k)``."""
         return self.units.restored(self.in_units, self.denominator[:, None])
+
+    def faint(self, tol: float) -> NDArray[np.bool_]:
+        """Return the rows to sum again exactly, shape ``(m,)``: denominator below error over √tol.
+
+        The error of an inexact sum is about tol times the largest; in the other rows a ratio has
+        half of its digits or more, √tol.
+        """
+        return np.asarray(np.abs(self.denominator) < self.error / math.sqrt(tol))
 
     def replaced(self, rows: NDArray[np.intp], other: "KernelSums") -> "KernelSums":
         """Return a copy whose rows at these places are those of `other`, in order."""

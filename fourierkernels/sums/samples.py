@@ -328,10 +328,10 @@ class SampleSum:
         return row.load()(*self._used, kernel=self.kernel, radius=self.radius, tol=self.tol, **told)
 
     def _faint(self, sums: KernelSums, method: str) -> NDArray[np.intp]:
-        """Return rows of an inexact sum whose denominator is below its error over √tol."""
+        """Return the faint rows of an inexact sum."""
         if METHODS[method].exact:
             return np.zeros(0, np.intp)
-        return np.flatnonzero(np.abs(sums.denominator) < sums.error / math.sqrt(self.tol))
+        return np.flatnonzero(sums.faint(self.tol))
 
     def _summed_exactly(
         self, sums: KernelSums, rows: NDArray[np.intp], at: FloatArray, names: tuple[str, ...]

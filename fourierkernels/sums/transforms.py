@@ -155,6 +155,14 @@ def _way(count: int, columns: int, grid: Grid, box: Box, eps: float) -> "Way":
     return Windows(grid, box, width=width, sizes=sizes, threads=threads)
 
 
+def share_of(tol: float) -> float:
+    """Return the accuracy of transforms in a sum to `tol`: a tenth, the series may take the rest.
+
+    Not below what rounding leaves; tolerances that users give do not come so low.
+    """
+    return max(0.1 * tol, 1e-14)
+
+
 @lru_cache(maxsize=1024)
 def choice(modes: tuple[float, ...], count: int, columns: int, eps: float) -> Choice:
     """Return the cheapest way for so many points, columns and modes per dimension."""

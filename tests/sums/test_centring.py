@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fourierkernels.ops.cpu.pairs import TILE, sines, tiles
+from fourierkernels.ops.cpu.pairs import sines, tiles
+from fourierkernels.ops.shapes import TILE
 from fourierkernels.sums import kernel_sum
 from fourierkernels.sums.coordinates import middle
 from fourierkernels.sums.result import Units

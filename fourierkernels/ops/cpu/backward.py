@@ -33,7 +33,7 @@ from fourierkernels.ops.cpu.packing import (
     pack_queries,
     pack_tile,
 )
-from fourierkernels.ops.cpu.pairs import SUMMING, TILE
+from fourierkernels.ops.cpu.pairs import SUMMING
 from fourierkernels.ops.cpu.scalar import constant, power_of_two
 from fourierkernels.ops.cpu.slopes import add_outer, add_slopes, add_to_mask, fill_pull, finish_pull
 from fourierkernels.ops.cpu.weights import (
@@ -49,6 +49,7 @@ from fourierkernels.ops.cpu.weights import (
     tiles_in_sight,
     weigh,
 )
+from fourierkernels.ops.shapes import TILE
 
 _TASKS = 8  # at least: a head's queries are cut into slabs to reach it
 _SLAB = 64  # the least queries of a slab

@@ -21,7 +21,7 @@ from fourierkernels.ops.arguments import Inputs, Options, Rows
 from fourierkernels.ops.cpu.compiling import allocating, entry, inner, outer
 from fourierkernels.ops.cpu.layout import choose_run, lay_out
 from fourierkernels.ops.cpu.packing import Array, Tile, new_tile, pack_queries, pack_tile
-from fourierkernels.ops.cpu.pairs import NOWHERE, TILE, highest_exponent
+from fourierkernels.ops.cpu.pairs import NOWHERE, highest_exponent
 from fourierkernels.ops.cpu.scalar import constant, power_of_two
 from fourierkernels.ops.cpu.tiles import (
     Running,
@@ -43,6 +43,7 @@ from fourierkernels.ops.cpu.weights import (
     tiles_in_sight,
     weigh,
 )
+from fourierkernels.ops.shapes import TILE
 
 ROWS = 16  # queries that go through a tile together: their weights share its values
 _PORTION = 2**18  # entries of queries or keys whose sines are stored at a time,

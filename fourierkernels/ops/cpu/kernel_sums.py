@@ -19,16 +19,14 @@ from fourierkernels.ops.cpu.compiling import allocating, entry, inner
 from fourierkernels.ops.cpu.pairs import (
     NOWHERE,
     SUMMING,
-    TILE,
     WHOLE,
     gaussian_pairs,
     highest_exponent,
     sinc_pairs,
 )
 from fourierkernels.ops.cpu.scalar import constant, power_of_two
-from fourierkernels.ops.shapes import Shape
+from fourierkernels.ops.shapes import QUERIES, TILE, Shape
 
-_QUERIES = 16  # queries that go through a tile together, and the least a thread takes
 SERIAL_BELOW = 4e6  # pairs times dimensions: about a millisecond, what it takes to wake a thread
 
 _Array = NDArray[np.floating]
@@ -93,19 +91,19 @@ def pairs_in_all(queries: Queries, samples: Samples, shape: Shape) -> float:
 
 @entry(error_model="numpy")
 def _sum_serially(queries, samples, shape, rounding, sums):
-    for start in range(0, len(queries.rows), _QUERIES):
+    for start in range(0, len(queries.rows), QUERIES):
         _sum_block(start, queries, samples, shape, rounding, sums)
 
 
 @entry(parallel=True, error_model="numpy")
 def _sum_in_parallel(queries, samples, shape, rounding, sums):
-    for block in prange((len(queries.rows) + _QUERIES - 1) // _QUERIES):
-        _sum_block(block * _QUERIES, queries, samples, shape, rounding, sums)
+    for block in prange((len(queries.rows) + QUERIES - 1) // QUERIES):
+        _sum_block(block * QUERIES, queries, samples, shape, rounding, sums)
 
 
 @allocating(error_model="numpy")
 def _sum_block(start, queries, samples, shape, rounding, sums):
-    stop = min(start + _QUERIES, len(queries.rows))
+    stop = min(start + QUERIES, len(queries.rows))
     like = queries.rows
     mantissas = np.empty(TILE, like.dtype)  # unpacked from one array they would lose, for the
     noise = np.empty(TILE, like.dtype)  # compiler, the contiguous layout and with it the vectors

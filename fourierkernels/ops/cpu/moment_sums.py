@@ -23,9 +23,9 @@ from fourierkernels.ops.cpu.kernel_sums import (
     pair_weights,
     pairs_in_all,
 )
-from fourierkernels.ops.cpu.pairs import NOWHERE, SUMMING, TILE, highest_exponent
+from fourierkernels.ops.cpu.pairs import NOWHERE, SUMMING, highest_exponent
 from fourierkernels.ops.cpu.scalar import power_of_two
-from fourierkernels.ops.shapes import Shape
+from fourierkernels.ops.shapes import TILE, Shape
 
 _QUERIES = 4  # that go through a tile together
 

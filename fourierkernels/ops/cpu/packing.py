@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fourierkernels.ops.cpu.compiling import allocating, inner
-from fourierkernels.ops.cpu.pairs import LANES, TILE
+from fourierkernels.ops.cpu.pairs import LANES
 from fourierkernels.ops.cpu.scalar import constant, from_magnitude, magnitude
+from fourierkernels.ops.shapes import TILE
 
 Array = NDArray[np.floating]
 

@@ -22,8 +22,8 @@ from numpy.typing import DTypeLike, NDArray
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.ops.cpu.compiling import allocating, inner
 from fourierkernels.ops.cpu.scalar import constant, exp_series, exponent, mantissa, sinc_series
+from fourierkernels.ops.shapes import TILE
 
-TILE = 256
 LANES = 16  # the least samples that a loop takes: a vector of the widest machines
 STRETCH = 64  # the same for short loops, which the compiler unrolls
 NOWHERE = -(2**30)  # the exponent of an empty sum

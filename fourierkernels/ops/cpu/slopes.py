@@ -5,9 +5,10 @@
 import numpy as np
 
 from fourierkernels.ops.cpu.compiling import inner
-from fourierkernels.ops.cpu.pairs import SUMMING, TILE
+from fourierkernels.ops.cpu.pairs import SUMMING
 from fourierkernels.ops.cpu.scalar import constant, guard, slope_series
 from fourierkernels.ops.cpu.weights import HIDDEN, drop
+from fourierkernels.ops.shapes import TILE
 
 # Unsigned: see `pairs`.
 _SINES, _COSINES = np.uintp(TILE), np.uintp(2 * TILE)

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from fourierkernels.ops.cpu.compiling import inner
 from fourierkernels.ops.cpu.packing import Array
-from fourierkernels.ops.cpu.pairs import SUMMING, TILE, highest_exponent, sinc_pairs
+from fourierkernels.ops.cpu.pairs import SUMMING, highest_exponent, sinc_pairs
 from fourierkernels.ops.cpu.scalar import constant, far_limit, power_of_two
 from fourierkernels.ops.cpu.weights import HIDDEN, extent, keys_in_sight
+from fourierkernels.ops.shapes import TILE
 
 
 class Running(NamedTuple):

@@ -14,10 +14,12 @@ from torch import Tensor
 from fourierkernels.ops.arguments import Inputs, Options
 from fourierkernels.ops.cpu.compiling import allocating, inner
 from fourierkernels.ops.cpu.layout import Layout, Mask
-from fourierkernels.ops.cpu.pairs import LANES, STRETCH, TILE, Extent, exp2_parts, sinc_pairs
+from fourierkernels.ops.cpu.pairs import LANES, STRETCH, Extent, exp2_parts, sinc_pairs
 from fourierkernels.ops.cpu.scalar import constant, exponent, far_limit, mantissa
 from fourierkernels.ops.dropout import threshold
+from fourierkernels.ops.shapes import TILE
 
+# Philox4x32-10, as in `ops.dropout`; written out, for numba keeps loops until a file here changes.
 _ROUNDS = 10
 _FIRST, _SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _STEP_0, _STEP_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
