@@ -5,6 +5,10 @@ loses the piece it had in hand, which another one computes again, and nothing el
 process alone writes the results. If this process dies, however it does, each worker gets SIGTERM,
 by which a training saves a checkpoint and ends. Dask sends the pieces of a worker that dies to
 another one.
+
+joblib and its loky give neither: a worker that dies ends all pieces with TerminatedWorkerError,
+without a word on which piece it was, and if the parent is killed the workers go on with what they
+had been given (joblib 1.6).
 """
 
 import os

@@ -6,6 +6,10 @@ the SHA-256 of sources and flags, so that one of older sources is never loaded. 
 part of it, so that libraries can be built on a machine without a card and copied
 (``fourierkernels cuda build``): with nvcc, a library of that nvcc's release is wanted; without, any
 release's that the driver can run.
+
+torch.utils.cpp_extension.load is not used. It needs ninja, its module is of one release of torch
+and of Python, while a library without torch serves all; and its lock is a file, which a process
+that is killed leaves behind, for others to wait at.
 """
 
 import hashlib
