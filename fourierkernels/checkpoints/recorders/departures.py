@@ -37,6 +37,7 @@ def departure(
     if not (foreign or spectra or left or sparse):
         return None
     read = [one for one in tensors_in((*args, *given.values())) if flow.is_computed(one)]
+    # Arrays, not arguments: what meets itself, as in x · x, is one sequence and no product of two.
     numbers = {one.data_ptr() for one in read if one.is_floating_point() or one.is_complex()}
     if foreign and len(numbers) > 1:
         return f"the operator {function} is none of torch's"

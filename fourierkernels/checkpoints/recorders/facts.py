@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from torch import Tensor
@@ -10,6 +11,17 @@ from torch import Tensor
 from fourierkernels.checkpoints.recorders.meetings import Meeting
 
 CONSTANT, LEARNT, READ = range(3)  # what numbers follow from; the input comes before parameters
+
+
+class Asked(IntEnum):
+    """How far numbers have come on the way to scores of places, by a query that these share."""
+
+    COPIED = -1  # copies of a vector
+    NOT = 0
+    JOINED = 1  # a computed vector was joined to several places,
+    ADDED = 2  # or was added to them, or a layer has read the former;
+    ACTIVE = 3  # an activation followed,
+    SCORED = 4  # and a layer or a sum over features
 
 
 @dataclass(eq=False)
@@ -99,7 +111,8 @@ class Fact:
     inside : bool
         Whether all such pairs are of features of one place, as an outer product of two is.
     moved : hashable
-        What has moved or chosen places, so that a place meets others; None if nothing has.
+        What has moved or chosen places, so that a place meets others; None if nothing has, and a
+        new object, which equals no other, where no mark is known that others may share.
     told : frozenset of Origin
         The products and weights that these numbers are sums, means or extremes of.
     total_of : hashable
@@ -118,10 +131,8 @@ class Fact:
     share : bool
         Whether it is what is left of places when they are rounded: neighbours that it weighs are
         interpolated.
-    asked : int
-        1 if a computed vector was joined to several places, 2 if it was added to them, or a layer
-        has read the former; 3 if an activation followed, 4 if a layer or a sum over features did:
-        scores of places, by a query that they share. -1 if it is copies of a vector.
+    asked : Asked
+        Whether it is scores of places, by a query that they share, or on the way there.
     """
 
     level: int = CONSTANT
@@ -141,7 +152,7 @@ class Fact:
     given: bool = False
     chosen: bool = False
     share: bool = False
-    asked: int = 0
+    asked: Asked = Asked.NOT
 
     @property
     def multiplied(self) -> bool:

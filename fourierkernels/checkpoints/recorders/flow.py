@@ -115,7 +115,8 @@ class Flow:
     def merged(self, operands: Sequence[Tensor]) -> Fact:
         """Return the fact of numbers computed one by one: of the largest operand that was read.
 
-        What chose the places of an index is no part of the numbers that lie there.
+        What chose the places of an index is no part of the numbers that lie there. What speaks for
+        attention holds if one operand has it (`any`), what excuses numbers from it if all do.
         """
         if len(operands) < 2:
             return self._alone(operands[0]) if operands else _NOTHING

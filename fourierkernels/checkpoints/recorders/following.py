@@ -8,7 +8,7 @@ from functools import partial
 from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.einsum import contracts, terms_of
-from fourierkernels.checkpoints.recorders.facts import LEARNT, Fact, strides
+from fourierkernels.checkpoints.recorders.facts import LEARNT, Asked, Fact, strides
 from fourierkernels.checkpoints.recorders.flow import Flow, is_whole, place_of, tensors_in
 from fourierkernels.checkpoints.recorders.layers import is_asked, join, repeat
 from fourierkernels.checkpoints.recorders.operations import (
@@ -115,7 +115,7 @@ class Following(Reading):
         facts = [self.flow.of(one) for one in parts]
         self.follow(step)
         if len(parts) == 2 and is_asked(self.flow, parts, step.result):
-            self.flow.set(step.result, replace(self.flow.of(step.result), asked=2))
+            self.flow.set(step.result, replace(self.flow.of(step.result), asked=Asked.ADDED))
         if len(parts) == 3:  # addcmul
             self.weigh(parts[1:], step.result)
             facts = [facts[0], self.flow.of(step.result)]
@@ -149,7 +149,8 @@ class Following(Reading):
         total = (name in SUMS and place_of(operand), args[1]) if len(args) > 1 else None
         told = fact.origins | fact.told
         new = Fact(fact.level, fact.sequence, total_of=total, told=told, meetings=fact.meetings)
-        asked = 4 * (fact.asked == 3 and name in SUMS and adds_features(step, operand, fact))
+        scored = fact.asked == Asked.ACTIVE and name in SUMS and adds_features(step, operand, fact)
+        asked = Asked.SCORED if scored else Asked.NOT
         new = replace(new, rounded=fact.rounded, counts=fact.counts, given=fact.given, asked=asked)
         spread = fact.paired and not (fact.inside and adds_features(step, operand, fact))
         numbers = operand.is_floating_point()
@@ -178,8 +179,8 @@ class Following(Reading):
     def _activate(self, step: Step) -> None:
         self.follow(step)
         fact = self.flow.of(step.result)
-        if fact.asked == 2:
-            self.flow.set(step.result, replace(fact, asked=3))
+        if fact.asked == Asked.ADDED:
+            self.flow.set(step.result, replace(fact, asked=Asked.ACTIVE))
 
     def _scatter(self, step: Step) -> None:
         """Know what is added up by place, as over the edges of a graph."""

@@ -114,7 +114,7 @@ def edited_heads(
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)
+        torch.backends.mha.set_fastpath_enabled(False)  # it calls no attention module
         stack.callback(model.register_forward_pre_hook(edits.restart, prepend=True).remove)
         for carrier in carriers.values():
             for handle in edits.attach(carrier):

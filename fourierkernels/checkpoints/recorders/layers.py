@@ -10,6 +10,7 @@ from fourierkernels.checkpoints.recorders.facts import (
     CONSTANT,
     LEARNT,
     READ,
+    Asked,
     Fact,
     Origin,
     Sequences,
@@ -20,7 +21,8 @@ from fourierkernels.checkpoints.recorders.facts import (
 from fourierkernels.checkpoints.recorders.flow import Flow, tensors_in
 from fourierkernels.checkpoints.recorders.operations import Step
 
-ASKED = {1: 2, 3: 4}  # what a layer makes of a query that was joined to places, or added to them
+# What a layer makes of a query that was joined to places, or added to them.
+_AFTER_LAYER = {Asked.JOINED: Asked.ADDED, Asked.ACTIVE: Asked.SCORED}
 
 
 def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: bool) -> None:
@@ -37,7 +39,9 @@ def layer(flow: Flow, left: Tensor, right: Tensor, result: Tensor, *, by_right: 
     paired = fact.paired and not fact.moved
     inside = fact.inside and is_feature(read, over, fact)
     new = Fact(level, sequence, origins=kept, features=features, paired=paired, inside=inside)
-    flow.set(result, replace(new, asked=-is_spread(flow, read) or ASKED.get(fact.asked, 0)))
+    copied = is_spread(flow, read)
+    asked = Asked.COPIED if copied else _AFTER_LAYER.get(fact.asked, Asked.NOT)
+    flow.set(result, replace(new, asked=asked))
 
 
 def convolve(flow: Flow, step: Step) -> None:
@@ -53,13 +57,13 @@ def convolve(flow: Flow, step: Step) -> None:
     kept = outliving(fact, result, mixed)
     level = max(fact.level, LEARNT) if fact.level else CONSTANT
     features = strides(result, 1) if "conv" in step.name and result.ndim > 2 else fact.features
-    asked = ASKED.get(fact.asked, 0) if mixed else fact.asked
+    asked = _AFTER_LAYER.get(fact.asked, Asked.NOT) if mixed else fact.asked
     flow.set(result, Fact(level, fact.sequence, origins=kept, features=features, asked=asked))
 
 
 def is_spread(flow: Flow, tensor: Tensor) -> bool:
     """Tell whether a tensor holds copies of a vector."""
-    return 0 in tensor.stride() or flow.of(tensor).asked < 0
+    return 0 in tensor.stride() or flow.of(tensor).asked == Asked.COPIED
 
 
 def asks(flow: Flow, tensor: Tensor) -> bool:
@@ -76,7 +80,7 @@ def is_asked(flow: Flow, parts: list[Tensor], result: Tensor) -> bool:
         return False
     steps = enumerate(vector.expand(result.shape).stride())
     spread = [k for k, step in steps if not step and result.shape[k] > 1]
-    repeated = flow.of(vector).asked < 0 <= fact.asked
+    repeated = flow.of(vector).asked == Asked.COPIED != fact.asked
     return repeated or any(not is_feature(places, k, fact) for k in spread)
 
 
@@ -86,8 +90,8 @@ def repeat(flow: Flow, step: Step) -> None:
     flow.follow([read], [result])
     fact, fewer = flow.of(result), read.numel() < result.numel()
     grown = fewer and (1 in read.shape or read.ndim < result.ndim)
-    if fact.asked == 0 and (grown or is_spread(flow, read)):
-        flow.set(result, replace(fact, asked=-1))
+    if fact.asked == Asked.NOT and (grown or is_spread(flow, read)):
+        flow.set(result, replace(fact, asked=Asked.COPIED))
 
 
 def outliving(fact: Fact, result: Tensor, mixed: int | None) -> frozenset[Origin]:
@@ -129,4 +133,4 @@ def join(flow: Flow, step: Step) -> None:
     fact = replace(fact, sequence=whole, paired=paired, inside=inside)
     copies = [is_spread(flow, one) for one in parts if asks(flow, one)]
     asked = len(copies) > 1 and any(copies) and not all(copies) and step.name != "stack"
-    flow.set(step.result, replace(fact, asked=1) if asked else fact)
+    flow.set(step.result, replace(fact, asked=Asked.JOINED) if asked else fact)

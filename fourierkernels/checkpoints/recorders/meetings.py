@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_DIGITS = 64.0  # last digits by which sums of one product, made twice, may differ
+# Last digits by which sums of one product, made twice, may differ: a margin, no bound.
+_DIGITS = 64.0
 Print = tuple[int, float, float]
 
 

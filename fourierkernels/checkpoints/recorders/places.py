@@ -113,7 +113,7 @@ def are_sampled(fact: Fact) -> bool:
 
 def adds_features(step: Step, operand: Tensor, fact: Fact) -> bool:
     """Tell whether a sum or a norm is one over features alone."""
-    given = step.args[1 + (step.name in NORMS) :]
+    given = step.args[1 + (step.name in NORMS) :]  # a norm has its order before the dimensions
     return _are_features(given[0] if given else None, operand, fact)
 
 

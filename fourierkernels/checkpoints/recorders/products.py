@@ -16,7 +16,7 @@ from fourierkernels.checkpoints.recorders.places import feature_dims
 from fourierkernels.checkpoints.recorders.slabs import MapRows
 
 _HEADS = ("num_heads", "n_heads", "heads", "n_head", "nhead", "num_attention_heads")
-_KEPT = 8  # products and softmaxes that may still become attention
+_KEPT = 8  # products and softmaxes that may still become attention: a few, they hold memory
 _SUM_ERROR = 1e-2  # of a row of weights: half precision
 
 _UNMET = "its weights meet no values in a product of matrices"
@@ -192,7 +192,7 @@ class Pieces:
             self._give_up(found)
             return
         query, key, product = scores
-        self.products.clear()
+        self.products.clear()  # they belong to this call; later weights have scores of their own
         scale = _scale(weights, product.reshape(weights.shape))
         self.add_call((query, key, value), weights, result, at=at, scale=scale)
 

@@ -73,6 +73,7 @@ class Reading(OneByOne):
     def _round(self, step: Step) -> None:
         """Know computed numbers that were made whole: they may be places."""
         self.follow(step)
+        # searchsorted is given the borders first, the others what they round.
         fact, read = self.flow.of(step.result), step.args[step.name == "searchsorted"]
         if not isinstance(read, Tensor) or is_whole(read) or not is_whole(step.result):
             return
@@ -150,6 +151,7 @@ class Reading(OneByOne):
     def _bag(self, step: Step) -> None:
         """Know sums of what is looked up, with weights perhaps."""
         values, places = step.args[:2]
+        # The seventh argument of embedding_bag: per_sample_weights.
         weights = [one for one in step.args[6:7] if one is not None and self.flow.is_computed(one)]
         by = next((one for one in weights if self.flow.of(one).origins), None)
         if by is None and not self.flow.is_computed(values):

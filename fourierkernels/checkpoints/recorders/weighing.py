@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fourierkernels.checkpoints.recorders.facts import (
     CONSTANT,
+    Asked,
     Fact,
     Origin,
     is_feature,
@@ -73,7 +74,7 @@ class Weighing:
         for part, dims in zip((left, right), added_up(step, left, right), strict=True):
             self._compare(part, dims)
         self._meet_or_pair(step, left, right)
-        for part, fact in known:
+        for part, fact in known:  # compared in this product, they may be read in another
             self.flow.set(part, fact)
 
     def _compare(self, part: Tensor, dims: set[int]) -> None:
@@ -155,7 +156,7 @@ class Weighing:
             square = places_in(result, fact) < math.prod(self.flow.leading)
         if not scores and (fact.origins or is_feature(result, dim, fact)) and not square:
             return
-        pools = not (scores or fact.asked == 4) and self.pools(result, dim, fact)
+        pools = not (scores or fact.asked == Asked.SCORED) and self.pools(result, dim, fact)
         origin = Origin(where, tuple(result.shape), scores, normal=True, pools=pools)
         self.origins.append(origin)
         self.flow.set(result, replace(fact, origins=fact.origins | {origin}, total_of=None))
