@@ -121,12 +121,12 @@ def _largest_phase(nodes: int, tol: float) -> float:
     Its Chebyshev coefficients are 2 i^k J_k(θ); interpolation errs by at most twice what it leaves
     out.
     """
-    degrees = np.arange(nodes, nodes + 40)
+    degrees = np.arange(nodes, nodes + 40)  # where θ is found, those beyond are below 1e-20
 
     def excess(phase: float) -> float:
         return float(4.0 * np.abs(special.jv(degrees, phase)).sum() - tol)
 
-    return float(brentq(excess, 0.0, float(nodes), xtol=1e-3)) - 1e-3
+    return float(brentq(excess, 0.0, float(nodes), xtol=1e-3)) - 1e-3  # on the side that keeps tol
 
 
 def decayed(kernel: Kernel, tol: float) -> float:

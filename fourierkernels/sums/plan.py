@@ -25,7 +25,8 @@ from fourierkernels.sums.result import KernelSums
 from fourierkernels.sums.transforms import Choice, choice, loop_threads, share_of
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
-_SLACK = 4.0  # times `tol` that a promise may be
+# Times `tol` that a promise may be: band-limited sums promise tol and the rounding of their phases.
+_SLACK = 4.0
 _EPS = float(np.finfo(float).eps)
 _SINGLE_EPS = float(np.finfo(np.float32).eps)
 

@@ -83,7 +83,7 @@ class Problem:
     @property
     def _modes_of_lines(self) -> tuple[float, ...]:
         if isinstance(self.kernel, GaussianKernel):  # periodised without a window
-            width = math.sqrt(2.0 * math.log(10.0 / self.tol))
+            width = math.sqrt(2.0 * math.log(10.0 / self.tol))  # of a series to tol / 10
             return tuple(width * (band + 1.05 * width) / math.pi + 4.0 for band in self.bands)
         extra = ramp_band(0.1 * self.tol)
         cutoff = self.kernel.cutoff

@@ -82,7 +82,7 @@ def series_table(
         With coefficients of shape ``(q, modes)``.
     """
     smallest, largest = among
-    reach = max(reach, 1e-3 / smallest)
+    reach = max(reach, 1e-3 / smallest)  # of one point it is 0, and a ramp needs a length
     tol = max(0.1 * tol, _LEAST_TOLERANCE)
     power = PARTS[part].moment
     grid = _Grid(radii[:, None], smallest, largest, reach, tol, max(moment, power))

@@ -291,6 +291,7 @@ def bounded_second_moment(*, ours: bool = False) -> Assumption:
         f, p = setting.response, setting.density
         x = np.geomspace(1e2, 1e6, 9) / p.spectral_scale
         far = np.maximum(p.pdf(x), p.pdf(-x)) * (1.0 + x) ** (2.0 * f.growth)
+        # A hundredth more: what is bounded may rise to its limit.
         holds = bool(far[-1] <= 1.01 * far[:-1].max() or far.max() == 0.0)
         size = "is bounded" if holds else "grows without bound"
         return holds, f"f² p {size}: f grows like |x|^{f.growth:g}"

@@ -71,7 +71,7 @@ def _decay_along(p: Density, direction: np.ndarray) -> float:
     end = 0.9 * p.spectral_range / math.sqrt(p.dim)
     while np.abs(_on_ray(p, direction, np.array([end])))[0] < _UNDERFLOW:
         end *= 0.5
-    r = np.linspace(5.0 / 9.0, 1.0, 41) * end
+    r = np.linspace(5.0 / 9.0, 1.0, 41) * end  # 5/9 of nine tenths is half
     log = np.log(np.maximum(np.abs(_on_ray(p, direction, r)), _UNDERFLOW))
     first, last = int(log[:10].argmax()), 31 + int(log[-10:].argmax())  # crests, if it waves
     alpha = p.smoothness.exponent
@@ -101,6 +101,7 @@ def product_decay(setting: Setting) -> float:
         return decay(setting)
     if common_order(setting) == setting.density.smoothness.exponent:
         return 0.5 * decay(setting)
+    # More than 100 nodes to the shortest wave of t below.
     x = np.linspace(-40.0, 40.0, 2**15 + 1) / setting.density.spectral_scale
     weighted = setting.response.value(x) * setting.density.pdf(x) * (x[1] - x[0])
     t = setting.density.spectral_scale * np.array([4.0, 16.0])[:, None] * np.linspace(0.8, 1.2, 9)

@@ -86,6 +86,7 @@ def _next_best(setting: Setting, n: int, radius: float, step: float) -> tuple[fl
 
     R grows at most like n^{1/(D+2)}, the rate of l = 2, and never falls.
     """
+    # A twentieth of room below and a tenth above: any that keeps the minimum inside.
     low, high = math.log(0.95 * radius), math.log(1.1 * radius * step ** (1 / (setting.dim + 2)))
     result = minimize_scalar(
         lambda log_radius: math.log(mse_at(setting, n, math.exp(log_radius))),

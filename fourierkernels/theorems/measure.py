@@ -159,6 +159,7 @@ _LEVELS = (0.15, 0.3, 0.45, 0.6, 0.75)  # quantiles of the density
 
 @lru_cache
 def _quantiles(density: Density) -> tuple[float, ...]:
+    # Of a sample, for a density need not have a quantile function; the seed keeps the points.
     sample = density.sample(2**14, np.random.default_rng(0))
     return tuple(float(x) for x in np.quantile(sample, _LEVELS))
 
@@ -168,6 +169,7 @@ def central_points(density: Density, dim: int) -> FloatArray:
     if density.dim > 1:
         raise ValueError(f"density must be on the line, got one in {density.dim} dimensions")
     column = np.array(_quantiles(density))
+    # Rolled, so that the points are not all on the diagonal.
     return np.stack([np.roll(column, 2 * d) for d in range(dim)], axis=1)
 
 

@@ -44,8 +44,8 @@ def quantile_at(setting: Setting, n: float, radius: float, level: float) -> floa
     """Return q with P(|b + sZ| > q) = level, its mean over five points."""
     bias, variance = _moments(setting, n, radius)
     spread, bias = np.sqrt(variance), np.abs(bias)
-    low, high = bias * 0.0, bias + 40.0 * spread
-    for _ in range(80):  # bisection: the probability falls as q grows
+    low, high = bias * 0.0, bias + 40.0 * spread  # P is 0 in float64 at 40 standard deviations
+    for _ in range(80):  # bisection, to the last bit: the probability falls as q grows
         q = 0.5 * (low + high)
         outside = special.ndtr((bias - q) / spread) + special.ndtr((-bias - q) / spread)
         low, high = np.where(outside > level, q, low), np.where(outside > level, high, q)

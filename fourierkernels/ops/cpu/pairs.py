@@ -135,7 +135,7 @@ def gaussian_pairs(query, row, base, mantissas, exponents, squares):
 @inner(fastmath=SUMMING, error_model="numpy")
 def exp2_parts(log2):
     """Return 2**log2 as a factor in [2**-1/2, 2**1/2] and an int32 exponent, for log2 <= 1e9."""
-    log2 = max(log2, constant(-1e9, log2))
+    log2 = max(log2, constant(-1e9, log2))  # so that the exponent is an int32
     whole = np.floor(log2 + constant(0.5, log2))
     return exp_series((log2 - whole) * constant(math.log(2.0), log2)), np.int32(whole)
 
