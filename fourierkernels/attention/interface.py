@@ -107,14 +107,14 @@ def _fourier(
     **call: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend with kernel ∏ sinc^l; the radius takes the place of the softmax scale."""
-    own = options.parametrisation.name
-    if options.learn_radius and not hasattr(module, own):
+    parameter = options.parametrisation.name
+    if options.learn_radius and not hasattr(module, parameter):
         raise ValueError(
             "model must have the radii that its configuration says are learned: load it by "
-            f"load_fourier_attention, got a {type(module).__name__} without {own}"
+            f"load_fourier_attention, got a {type(module).__name__} without {parameter}"
         )
     radius: Tensor | float = options.radius
-    if hasattr(module, own):
+    if hasattr(module, parameter):
         radius = options.radius_of(module, torch.promote_types(inputs[0].dtype, torch.float32))
     query, key, value = inputs
     return options.attend(query, key, value, radius, return_weights=return_weights, **call)

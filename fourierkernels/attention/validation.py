@@ -93,13 +93,13 @@ def _for_query_heads(name: str, tensor: Tensor, query: Tensor) -> Tensor:
             f"{name} must have heads beside those of query, (..., H, length, features), with "
             f"enable_gqa=True, got shapes {tuple(tensor.shape)} and {tuple(query.shape)}"
         )
-    heads, own = query.shape[-3], tensor.shape[-3]
-    if own == 0 or heads % own:
+    heads, given = query.shape[-3], tensor.shape[-3]
+    if given == 0 or heads % given:
         raise ValueError(
             f"{name} must have heads that divide the {heads} of query with enable_gqa=True, "
             f"got shape {tuple(tensor.shape)}"
         )
-    return tensor if own == heads else tensor.repeat_interleave(heads // own, dim=-3)
+    return tensor if given == heads else tensor.repeat_interleave(heads // given, dim=-3)
 
 
 def _with_common_lead(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -45,7 +45,7 @@ class Row:
     @property
     def key(self) -> Hashable:
         """Rows with equal keys may be run together."""
-        shapes = ((name, one.shape[1:], one.dtype) for name, one in self.entries.items())
+        shapes = ((name, entry.shape[1:], entry.dtype) for name, entry in self.entries.items())
         return (self.batch, *shapes)
 
     @property
@@ -63,17 +63,17 @@ class Row:
 
     def length(self, *, decoded: bool = False) -> int:
         """Return the length of the first entry that has one, of the decoder or of the rest."""
-        found = (
-            one.shape[1]
-            for name, one in self.entries.items()
-            if one.ndim > 1 and name.startswith("decoder_") == decoded
+        lengths = (
+            entry.shape[1]
+            for name, entry in self.entries.items()
+            if entry.ndim > 1 and name.startswith("decoder_") == decoded
         )
-        return next(found, 0)
+        return next(lengths, 0)
 
     def beginning(self, count: int) -> "Row":
         """Return the row with at most so many tokens in every entry and mask."""
         return Row(
-            {name: _begun(name, one, count) for name, one in self.entries.items()}, self.batch
+            {name: _begun(name, entry, count) for name, entry in self.entries.items()}, self.batch
         )
 
     def padding_at_end(self, unseen: int) -> int:
@@ -83,9 +83,9 @@ class Row:
         found nowhere else.
         """
         rows = {
-            name: one[0].tolist()
-            for name, one in self.entries.items()
-            if one.ndim == 2 and one.shape[1] == self.length()
+            name: entry[0].tolist()
+            for name, entry in self.entries.items()
+            if entry.ndim == 2 and entry.shape[1] == self.length()
         }
         masks = {name: numbers for name, numbers in rows.items() if "mask" in name}
         ids = next((numbers for name, numbers in rows.items() if name not in masks), [])
@@ -96,15 +96,15 @@ class Row:
         return max((run for run in runs if run <= unseen), default=0)
 
     def _whole_numbers(self, name: str) -> list[int]:
-        found = self.entries.get(name)
-        if found is None or found.ndim != 2 or found.is_floating_point():
+        ids = self.entries.get(name)
+        if ids is None or ids.ndim != 2 or ids.is_floating_point():
             return []
-        return [int(number) for number in found[0]]
+        return [int(number) for number in ids[0]]
 
 
 def _run_at_end(numbers: Sequence[float]) -> int:
     """Return how many numbers at the end are equal; 0 if all are."""
-    others = [place for place, one in enumerate(numbers) if one != numbers[-1]]
+    others = [place for place, number in enumerate(numbers) if number != numbers[-1]]
     return len(numbers) - 1 - others[-1] if others else 0
 
 
@@ -141,7 +141,7 @@ class Batches:
         if first is None:
             raise ValueError("inputs must hold at least one batch, got none")
         self._first = _digest([_entries(first)])
-        self.sha256 = _digest(_entries(one) for one in given)
+        self.sha256 = _digest(_entries(batch) for batch in given)
 
     def __iter__(self) -> Iterator[Any]:
         for number, batch in enumerate(self._given):
@@ -189,8 +189,8 @@ def batch_rows(batches: Iterable[Any]) -> Iterator[Row]:
     for number, batch in enumerate(batches):
         entries = _entries(batch)
         for row in range(_count(entries)):
-            one = {name: entry[row : row + 1] for name, entry in entries.items()}
-            yield Row(_without_padding(one), number)
+            row_entries = {name: entry[row : row + 1] for name, entry in entries.items()}
+            yield Row(_without_padding(row_entries), number)
 
 
 def joined(rows: Sequence[Row]) -> dict[str, Tensor]:
@@ -200,16 +200,16 @@ def joined(rows: Sequence[Row]) -> dict[str, Tensor]:
 
 
 def _entries(batch: Any) -> dict[str, Tensor]:
-    found = batch if isinstance(batch, Mapping) else {_ALONE: batch}
-    for name, one in found.items():
-        if not isinstance(one, Tensor):
-            where = f"{type(one).__name__} for {name!r}" if name else type(one).__name__
+    entries = batch if isinstance(batch, Mapping) else {_ALONE: batch}
+    for name, entry in entries.items():
+        if not isinstance(entry, Tensor):
+            where = f"{type(entry).__name__} for {name!r}" if name else type(entry).__name__
             raise TypeError(f"batches must be dictionaries of tensors, or tensors, got {where}")
-    return {str(name): one for name, one in found.items() if name != "labels"}
+    return {str(name): entry for name, entry in entries.items() if name != "labels"}
 
 
 def _count(entries: Mapping[str, Tensor]) -> int:
-    counts = {name: len(one) if one.ndim else 0 for name, one in entries.items()}
+    counts = {name: len(entry) if entry.ndim else 0 for name, entry in entries.items()}
     if len(set(counts.values())) != 1 or 0 in counts.values():
         raise ValueError(
             f"batches must have tensors of one and the same number of rows, got {counts}"
@@ -240,9 +240,9 @@ def _without_padding(row: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def tensors_digest(tensors: Iterable[tuple[str, Tensor]]) -> str:
     """Return the SHA-256 of named tensors: names, dtypes, shapes and values, in their order."""
     digest = hashlib.sha256()
-    for name, one in tensors:
-        digest.update(f"{name} {one.dtype} {tuple(one.shape)}".encode())
-        digest.update(one.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    for name, tensor in tensors:
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

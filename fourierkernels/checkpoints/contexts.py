@@ -73,7 +73,7 @@ def check_device(device: str) -> str:
 
 def device_of(model: nn.Module) -> torch.device:
     """Return the device of a model's first parameter; the processor if it has none."""
-    return next((one.device for one in model.parameters()), torch.device("cpu"))
+    return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 
 @contextmanager
@@ -122,15 +122,23 @@ def left_as_it_was(model: nn.Module, *, seed: int = 0) -> Iterator[None]:
 def _owners(model: nn.Module) -> list[Any]:
     """Return the modules of a model and their configurations, each once."""
     modules = list(model.modules())
-    configs = {id(one): one for one in (vars(m).get("config") for m in modules) if one is not None}
-    own = [one for one in configs.values() if isinstance(getattr(one, "__dict__", None), dict)]
+    configs = {
+        id(config): config
+        for config in (vars(m).get("config") for m in modules)
+        if config is not None
+    }
+    own = [
+        config for config in configs.values() if isinstance(getattr(config, "__dict__", None), dict)
+    ]
     return [*modules, *own]
 
 
 def _attributes(owner: Any) -> Kept:
     """Return attributes by name, and those that are dictionaries with what is in them."""
-    own = dict(vars(owner))
-    return own, [(one, dict(one)) for one in own.values() if isinstance(one, dict)]
+    attributes = dict(vars(owner))
+    return attributes, [
+        (value, dict(value)) for value in attributes.values() if isinstance(value, dict)
+    ]
 
 
 def _put_back(owner: Any, attributes: Kept) -> None:

@@ -130,12 +130,12 @@ def find_checkpoint(checkpoint: str | Path | CheckpointFiles) -> CheckpointFiles
 def _holds_adapter(place: Path) -> bool:
     """Return whether a folder holds an adapter of peft; refuse one with a whole network beside."""
     if not (
-        (place / ADAPTER).is_file() and any((place / one).is_file() for one in ADAPTER_WEIGHTS)
+        (place / ADAPTER).is_file() and any((place / name).is_file() for name in ADAPTER_WEIGHTS)
     ):
         return False
-    if own := sorted([*place.glob("model*.safetensors"), *place.glob("pytorch_model*.bin")]):
+    if weights := sorted([*place.glob("model*.safetensors"), *place.glob("pytorch_model*.bin")]):
         raise ValueError(
-            f"checkpoint must hold a whole network or an adapter, got {own[0].name} beside "
+            f"checkpoint must hold a whole network or an adapter, got {weights[0].name} beside "
             f"{adapter_weights(place).name} in {place.name}"
         )
     return True
@@ -143,7 +143,7 @@ def _holds_adapter(place: Path) -> bool:
 
 def adapter_weights(folder: Path) -> Path:
     """Return the file of an adapter's tensors."""
-    return next(folder / one for one in ADAPTER_WEIGHTS if (folder / one).is_file())
+    return next(folder / name for name in ADAPTER_WEIGHTS if (folder / name).is_file())
 
 
 def _find_base(adapter: Path) -> Path:
@@ -156,20 +156,20 @@ def _find_base(adapter: Path) -> Path:
     text = (adapter / ADAPTER).read_text(encoding="utf-8", errors="replace")
     key = "base_model_name_or_path"
     named = read_config(text, ADAPTER).get(key)
-    found = set[Path]()
+    folders = set[Path]()
     if isinstance(named, str) and named and "\0" not in named:
-        found = {one.resolve() for one in (Path(named), adapter / named)}
-        found = {one for one in found if (one / "config.json").is_file()}
-        if not found and ":" in named:
+        folders = {folder.resolve() for folder in (Path(named), adapter / named)}
+        folders = {folder for folder in folders if (folder / "config.json").is_file()}
+        if not folders and ":" in named:
             with suppress(ValueError):
-                found = {_inside_package(named)}
-    if len(found) != 1 or (found and _holds_adapter(next(iter(found)))):
+                folders = {_inside_package(named)}
+    if len(folders) != 1 or (folders and _holds_adapter(next(iter(folders)))):
         raise ValueError(
             f"{key} in {ADAPTER} of {adapter.name} must name the folder of the network that the "
             f"adapter was trained on (nothing is downloaded), got {named!r:.80}"
-            f"{', which names two' if len(found) > 1 else ''}: write its folder there"
+            f"{', which names two' if len(folders) > 1 else ''}: write its folder there"
         )
-    return found.pop()
+    return folders.pop()
 
 
 def _check_suffix(place: Path, checkpoint: str | Path) -> None:
@@ -198,10 +198,10 @@ def _sentence_transformer(place: Path) -> Path | None:
         raise ValueError(f"{_MODULES} must list parts and their paths, got {error!r}") from error
     if not isinstance(inside, str):
         raise ValueError(f"{_MODULES} must list parts and their paths, got {inside!r}")
-    found = (place / inside).resolve()
-    if not found.is_relative_to(place.resolve()):
+    folder = (place / inside).resolve()
+    if not folder.is_relative_to(place.resolve()):
         raise ValueError(f"{_MODULES} must name folders inside its own, got {inside!r}")
-    return place / inside if (found / "config.json").is_file() else None
+    return place / inside if (folder / "config.json").is_file() else None
 
 
 def _best_of_run(place: Path, checkpoint: str | Path) -> Path:

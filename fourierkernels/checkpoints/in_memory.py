@@ -153,13 +153,13 @@ def model_tokenizer(model: nn.Module, given: Any = None) -> Tokenizer | None:
         return given
     if isinstance(given, str | Path):
         return read_tokenizer(check_tokenizer(given))
-    found = getattr(given, "tokenizer", given)  # of a processor
-    if not isinstance(found, transformers.PreTrainedTokenizerBase):
+    tokenizer = getattr(given, "tokenizer", given)  # of a processor
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         raise TypeError(
             "tokenizer must be a tokenizer of transformers or its folder, "
             f"got {type(given).__name__}"
         )
-    return as_tokenizer(found)
+    return as_tokenizer(tokenizer)
 
 
 def _local_folder(model: nn.Module) -> Path | None:

@@ -141,6 +141,6 @@ def _sizes(part: Mapping[str, Any]) -> tuple[int, int, int, int]:
 
 def _most(part: Mapping[str, Any], names: Any) -> int:
     """Return the largest whole number under some names; 0 if there is none."""
-    found = [part.get(name) for name in names]
-    values = [one for value in found for one in (value if isinstance(value, list) else [value])]
+    given = [part.get(name) for name in names]
+    values = [one for value in given for one in (value if isinstance(value, list) else [value])]
     return max((one for one in values if type(one) is int), default=0)

@@ -88,10 +88,10 @@ def find_tokenizer(files: CheckpointFiles | None, named: Path | None) -> Tokeniz
         return TokenizerPlace(files.folder)
     if named is None and files is not None and files.adapter and holds(files.adapter):
         return TokenizerPlace(files.adapter)
-    found = _search(files, TOKENIZER_FILES) if named is None else TokenizerPlace(named)
-    if found is None:
+    place = _search(files, TOKENIZER_FILES) if named is None else TokenizerPlace(named)
+    if place is None:
         raise _nowhere(files)
-    return found
+    return place
 
 
 def find_list(files: CheckpointFiles | None, named: Path | None) -> TokenizerPlace:
@@ -102,15 +102,15 @@ def find_list(files: CheckpointFiles | None, named: Path | None) -> TokenizerPla
     ValueError
         If there is no folder of the checkpoint's own and no list beside it.
     """
-    found = _search(files, LISTS) if named is None else TokenizerPlace(named)
-    if found is None:
+    place = _search(files, LISTS) if named is None else TokenizerPlace(named)
+    if place is None:
         if files is None or files.folder is None:
             raise _nowhere(files)
-        found = TokenizerPlace(files.folder)
-    if found.path.is_file():
-        return found
-    lists = (found.path / name for name in LISTS if (found.path / name).is_file())
-    return replace(found, path=next(lists, found.path / LISTS[0]))
+        place = TokenizerPlace(files.folder)
+    if place.path.is_file():
+        return place
+    lists = (place.path / name for name in LISTS if (place.path / name).is_file())
+    return replace(place, path=next(lists, place.path / LISTS[0]))
 
 
 def _nowhere(files: CheckpointFiles | None) -> ValueError:

@@ -67,9 +67,11 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     return replace(read_tokenizer(place.path, kind), note=place.note)
 
 
-def _ids_of(found: Tokenizer) -> Tokenizer:
+def _ids_of(tokenizer: Tokenizer) -> Tokenizer:
     """Return the tokenizer of ids that are displayed as the tokens of another."""
-    return replace(ids_tokenizer(), names=found.names, special=found.special, mask=found.mask)
+    return replace(
+        ids_tokenizer(), names=tokenizer.names, special=tokenizer.special, mask=tokenizer.mask
+    )
 
 
 def _kind(model: Any) -> Mapping[str, Any]:
@@ -94,46 +96,48 @@ def read_tokenizer(place: Path, kind: Mapping[str, Any] | None = None) -> Tokeni
     """
     rule = f"tokenizer of {place.name} cannot be read; {tokenizer_advice()}"
     with offline_and_quiet(), one_line(rule), as_folder(place) as folder:
-        found = transformers.AutoTokenizer.from_pretrained(
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False, **(kind or {})
         )
         # Of files that are not those of its class, transformers makes an empty tokenizer.
-        if not set(found.get_vocab()) - set(found.all_special_tokens):
-            raise ValueError(f"{type(found).__name__} finds no tokens in {place.name}")
-        return as_tokenizer(found)
+        if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
+            raise ValueError(f"{type(tokenizer).__name__} finds no tokens in {place.name}")
+        return as_tokenizer(tokenizer)
 
 
-def as_tokenizer(found: Any) -> Tokenizer:
+def as_tokenizer(tokenizer: Any) -> Tokenizer:
     """Return a tokenizer of transformers as this package reads texts with it."""
-    prefix, suffix = _special_tokens(found)
-    target = _target_tokens(found)
-    limit = found.model_max_length if found.model_max_length < _NO_LIMIT else None
+    prefix, suffix = _special_tokens(tokenizer)
+    target = _target_tokens(tokenizer)
+    limit = tokenizer.model_max_length if tokenizer.model_max_length < _NO_LIMIT else None
     return Tokenizer(
         # verbose=False: long texts are cut into windows here, so its warning would mislead
-        encode=lambda text: list(found(text, add_special_tokens=False, verbose=False)["input_ids"]),
+        encode=lambda text: list(
+            tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        ),
         prefix=prefix,
         suffix=suffix,
-        unknown=found.unk_token_id,
+        unknown=tokenizer.unk_token_id,
         limit=limit,
-        names=lambda ids: tuple(map(str, found.convert_ids_to_tokens(list(ids)))),
-        special=frozenset(found.all_special_ids) - {found.unk_token_id},
-        mask=found.mask_token_id,
+        names=lambda ids: tuple(map(str, tokenizer.convert_ids_to_tokens(list(ids)))),
+        special=frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id},
+        mask=tokenizer.mask_token_id,
         target=target,
     )
 
 
-def _target_tokens(found: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _target_tokens(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return the ids around a target; None if its language is not known."""
     try:
-        return _special_tokens(found, "text_target")
+        return _special_tokens(tokenizer, "text_target")
     except Exception:  # whatever a tokenizer raises without its tgt_lang
         return None
 
 
-def _special_tokens(found: Any, side: str = "text") -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _special_tokens(tokenizer: Any, side: str = "text") -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the ids that a tokenizer puts before and after a text, found with one letter."""
-    bare = list(found(**{side: "a"}, add_special_tokens=False)["input_ids"])
-    full = list(found(**{side: "a"})["input_ids"])
+    bare = list(tokenizer(**{side: "a"}, add_special_tokens=False)["input_ids"])
+    full = list(tokenizer(**{side: "a"})["input_ids"])
     starts = range(len(full) - len(bare) + 1)
     start = next(i for i in starts if full[i : i + len(bare)] == bare)
     return tuple(full[:start]), tuple(full[start + len(bare) :])

@@ -87,23 +87,23 @@ def read_token_list(file: Path) -> tuple[str, ...]:
     if file.suffix != ".json":
         return tuple(line.rstrip("\r") for line in text.split("\n"))
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file.name} must be JSON, got one that fails: {error}") from error
-    tokens = _in_order(found) if isinstance(found, dict) else found
+    tokens = _in_order(content) if isinstance(content, dict) else content
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ValueError(
-            f"{file.name} must hold tokens and their ids 0, 1, 2, ..., got {str(found)[:40]!r}"
+            f"{file.name} must hold tokens and their ids 0, 1, 2, ..., got {str(content)[:40]!r}"
         )
     return tuple(tokens)
 
 
-def _in_order(found: dict[str, object]) -> list[str] | None:
+def _in_order(ids: dict[str, object]) -> list[str] | None:
     """Return tokens in the order of their ids; None if these are not 0, 1, 2, ..."""
-    by_id = {number: token for token, number in found.items() if type(number) is int}
-    if len(by_id) != len(found) or set(by_id) != set(range(len(found))):
+    by_id = {number: token for token, number in ids.items() if type(number) is int}
+    if len(by_id) != len(ids) or set(by_id) != set(range(len(ids))):
         return None
-    return [by_id[number] for number in range(len(found))]
+    return [by_id[number] for number in range(len(ids))]
 
 
 def run_tokenizer(run: Path, *, size: int) -> Tokenizer:
@@ -130,11 +130,11 @@ def piece_tokenizer(file: Path, *, size: int) -> Tokenizer:
     with needed_for("a vocabulary of subwords"):
         import sentencepiece
     try:
-        found = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
-        count: int = found.get_piece_size()
+        processor = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
+        count: int = processor.get_piece_size()
     except RuntimeError as error:
         raise ValueError(f"{file} must be a file of SentencePiece, got {error}") from error
-    marks = tuple(found.id_to_piece(list(range(min(count, len(PIECE_MARKS))))))
+    marks = tuple(processor.id_to_piece(list(range(min(count, len(PIECE_MARKS))))))
     if marks != PIECE_MARKS or count != size:
         raise ValueError(
             f"{file} must have the {size} subwords of the network, {', '.join(PIECE_MARKS)} first, "
@@ -142,11 +142,11 @@ def piece_tokenizer(file: Path, *, size: int) -> Tokenizer:
         )
     first, separator, mask = (PIECE_MARKS.index(name) for name in ("[CLS]", "[SEP]", "[MASK]"))
     return Tokenizer(
-        encode=lambda text: list(found.encode(text)),
+        encode=lambda text: list(processor.encode(text)),
         prefix=(first,),
         suffix=(separator,),
         unknown=0,
-        names=lambda ids: tuple(map(str, found.id_to_piece([int(i) for i in ids]))),
+        names=lambda ids: tuple(map(str, processor.id_to_piece([int(i) for i in ids]))),
         special=frozenset(range(1, len(PIECE_MARKS))),
         mask=mask,
     )
@@ -167,24 +167,24 @@ def subword_tokenizer(file: Path, *, size: int) -> Tokenizer:
     ImportError
         If tokenizers is missing.
     """
-    found = _read(file)
-    if found.get_vocab_size() != size:
+    tokenizer = _read(file)
+    if tokenizer.get_vocab_size() != size:
         raise ValueError(
-            f"{file} must have the {size} subwords of the network, got {found.get_vocab_size()}"
+            f"{file} must have the {size} subwords of the network, got {tokenizer.get_vocab_size()}"
         )
     padding, start, stop, unknown = range(len(MARKS))
     return Tokenizer(
-        encode=partial(_ids, found),
+        encode=partial(_ids, tokenizer),
         prefix=(start,),
         suffix=(stop,),
         unknown=unknown,
-        names=lambda ids: tuple(map(str, map(found.id_to_token, ids))),
+        names=lambda ids: tuple(map(str, map(tokenizer.id_to_token, ids))),
         special=frozenset({padding, start, stop}),
     )
 
 
-def _ids(found: Any, text: str) -> list[int]:
-    ids: list[int] = found.encode(text, add_special_tokens=False).ids
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
     return ids
 
 
@@ -193,11 +193,11 @@ def _read(file: Path) -> Any:
     with needed_for("a vocabulary of subwords"):
         import tokenizers
     try:
-        found = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
+        tokenizer = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except Exception as error:  # tokenizers raises nothing more exact
         raise ValueError(f"{file} must be a file of subwords, got {error}") from error
-    marks = tuple(found.id_to_token(number) for number in range(len(MARKS)))
+    marks = tuple(tokenizer.id_to_token(number) for number in range(len(MARKS)))
     if marks != MARKS:
         raise ValueError(f"{file} must begin with {', '.join(MARKS)}, got {marks}")
-    found.encode_special_tokens = True  # text that looks like a mark is text
-    return found
+    tokenizer.encode_special_tokens = True  # text that looks like a mark is text
+    return tokenizer

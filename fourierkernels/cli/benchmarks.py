@@ -227,12 +227,21 @@ def _timed(task: Task, setting: Setting) -> Iterator[Timing]:
     runs = {name: contender.run for name, contender in contenders.items()}
     turns = rounds(runs, least=_LEAST_ROUNDS, most=_MOST_ROUNDS, seconds=1.0)
     times = {name: statistics.median(seconds) for name, seconds in turns.items()}
-    base = next((name for name, one in contenders.items() if one.chosen), next(iter(times)))
-    for name, one in contenders.items():
-        error = math.nan if one.error is None else one.error()
+    base = next(
+        (name for name, contender in contenders.items() if contender.chosen), next(iter(times))
+    )
+    for name, contender in contenders.items():
+        error = math.nan if contender.error is None else contender.error()
         ratio = times[name] / times[base]
         yield Timing(
-            task.name, setting.n, setting.dim, name, 1e3 * times[name], ratio, error, one.chosen
+            task.name,
+            setting.n,
+            setting.dim,
+            name,
+            1e3 * times[name],
+            ratio,
+            error,
+            contender.chosen,
         )
 
 

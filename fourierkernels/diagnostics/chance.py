@@ -92,8 +92,8 @@ def _seen_by_all(used: BoolArray) -> BoolArray:
     """
     start = used.argmax(axis=0)
     after = np.arange(len(used))[:, None] >= start
-    steady = (used >= after).all(axis=0) & (2 * used.sum(axis=0) >= len(used))
-    seen: BoolArray = (after & steady) | used.all(axis=1, keepdims=True)
+    always_seen = (used >= after).all(axis=0) & (2 * used.sum(axis=0) >= len(used))
+    seen: BoolArray = (after & always_seen) | used.all(axis=1, keepdims=True)
     return seen
 
 
@@ -134,8 +134,8 @@ def permuted_maps(
         Keys whose weights stay where they are.
     """
     layers = maps.reshape(-1, *maps.shape[-3:])
-    dealt = [_dealt(visible_keys(one), kept) for one in layers]
-    permuted = [_permuted(one, among, rng) for one, among in zip(layers, dealt, strict=True)]
+    dealt = [_dealt(visible_keys(layer), kept) for layer in layers]
+    permuted = [_permuted(layer, among, rng) for layer, among in zip(layers, dealt, strict=True)]
     return np.stack(permuted).reshape(maps.shape)
 
 
@@ -287,7 +287,7 @@ def chance_distances(
         )
     kept = None if special is None else check_tokens(array.shape[-1], None, special)[1]
     classes = _text_classes(array) if control == POSITION else None
-    found = []
+    drawn = []
     for number, layer in enumerate(array.reshape(-1, *array.shape[-3:])):
         draws = [np.random.default_rng([seed, number, draw]) for draw in range(DRAWS)]
         part = expected_part(
@@ -301,8 +301,8 @@ def chance_distances(
         )
         distances = row_sums(metric).whole(part, layer.shape[1])
         np.fill_diagonal(distances, 0.0)
-        found.append(distances)
-    return np.stack(found).reshape(*array.shape[:-2], array.shape[-3])
+        drawn.append(distances)
+    return np.stack(drawn).reshape(*array.shape[:-2], array.shape[-3])
 
 
 def _text_classes(maps: FloatArray) -> IntArray:

@@ -82,8 +82,8 @@ def output_changes(before: ArrayLike, after: ArrayLike) -> FloatArray:
     if old.shape != new.shape or old.ndim < 1:
         raise ValueError(f"after must have the shape of before, {old.shape}, got {new.shape}")
     one, other = np.exp(old), np.exp(new)
-    for name, found in (("before", one), ("after", other)):
-        worst = float(np.abs(found.sum(axis=-1) - 1).max())
+    for name, weights in (("before", one), ("after", other)):
+        worst = float(np.abs(weights.sum(axis=-1) - 1).max())
         if not worst < 1e-3:
             raise ValueError(
                 f"{name} must be log-probabilities, got sums of probabilities off by {worst:.3g}"
@@ -93,16 +93,16 @@ def output_changes(before: ArrayLike, after: ArrayLike) -> FloatArray:
 
 
 def _check_places(places: ArrayLike, old: FloatArray, new: FloatArray) -> IntArray:
-    found = np.asarray(places)
+    kept = np.asarray(places)
     n = old.shape[-1]
-    if old.shape[-2] != n or new.shape != (*old.shape[:2], found.size, found.size):
+    if old.shape[-2] != n or new.shape != (*old.shape[:2], kept.size, kept.size):
         raise ValueError(
-            f"after must have maps of {found.size} of {n} tokens, as places has, got {new.shape}"
+            f"after must have maps of {kept.size} of {n} tokens, as places has, got {new.shape}"
         )
-    inside = found.size and found.min() >= 0 and found.max() < n and np.all(np.diff(found) > 0)
-    if found.ndim != 1 or not inside:
-        raise ValueError(f"places must increase within 0, …, {n - 1}, got {found.tolist()}")
-    return found
+    inside = kept.size and kept.min() >= 0 and kept.max() < n and np.all(np.diff(kept) > 0)
+    if kept.ndim != 1 or not inside:
+        raise ValueError(f"places must increase within 0, …, {n - 1}, got {kept.tolist()}")
+    return kept
 
 
 def _in_place(old: FloatArray, new: FloatArray, places: IntArray) -> tuple[FloatArray, FloatArray]:

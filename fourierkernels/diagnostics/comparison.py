@@ -98,7 +98,9 @@ def _welch_interval(
     counts = len(first), len(second)
     if min(counts) < LEAST_TEXTS:
         return np.full_like(gap, np.nan), np.full_like(gap, np.nan)
-    first_part, second_part = (one.var(axis=0, ddof=1) / len(one) for one in (first, second))
+    first_part, second_part = (
+        sample.var(axis=0, ddof=1) / len(sample) for sample in (first, second)
+    )
     total = np.asarray(first_part + second_part)
     even = np.full_like(total, 0.5)  # where nothing varies the interval is a point, by any share
     share = np.divide(first_part, total, out=even, where=total > 0)
@@ -166,7 +168,7 @@ def head_share(first: HeadSummary, control: HeadSummary, *, level: float = LEVEL
         )
     texts = _shares(first.powers, control.powers)
     paired = ~np.isnan(first.mean)
-    both = (one.powers[:, paired].mean(axis=1, keepdims=True) for one in (first, control))
+    both = (summary.powers[:, paired].mean(axis=1, keepdims=True) for summary in (first, control))
     together = _shares(*both)
     low, high = mean_interval(together[:, 0], level)
     layers_low, layers_high = mean_interval(texts, level)
@@ -182,7 +184,7 @@ def head_share(first: HeadSummary, control: HeadSummary, *, level: float = LEVEL
     )
 
 
-def _shares(own: FloatArray, chance: FloatArray) -> FloatArray:
+def _shares(powers: FloatArray, chance: FloatArray) -> FloatArray:
     """Return 1 - (mean of own) / (mean of chance) as a mean over texts ``(T, ...)``.
 
     Texts differ by their jackknife pseudo-values: linearised at the mean of all texts, a text that
@@ -192,8 +194,8 @@ def _shares(own: FloatArray, chance: FloatArray) -> FloatArray:
     means = chance.mean(axis=0)
     others = (len(chance) * means - chance) / max(len(chance) - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(means > 0, own.mean(axis=0) / means, np.nan)
-        apart = (own - ratio * chance) / np.where(others > 0, others, means)
+        ratio = np.where(means > 0, powers.mean(axis=0) / means, np.nan)
+        apart = (powers - ratio * chance) / np.where(others > 0, others, means)
         shares: FloatArray = 1 - ratio - (apart - apart.mean(axis=0))
     return shares
 
@@ -201,7 +203,7 @@ def _shares(own: FloatArray, chance: FloatArray) -> FloatArray:
 def _check_comparable(first: HeadSummary, second: HeadSummary) -> None:
     if first.metric != second.metric:
         raise ValueError(f"metric must be the same, got {first.metric} and {second.metric}")
-    lengths = {(one.n_min, one.n_max) for one in (first, second)}
+    lengths = {(summary.n_min, summary.n_max) for summary in (first, second)}
     if len(lengths) > 1 and not METRICS[first.metric].any_length:
         raise ValueError(
             f"texts must have one length for metric {first.metric}, which grows with it, "
@@ -261,7 +263,7 @@ def match_heads(
     """
     if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:
         raise ValueError(f"metric must compare maps, got {metric}")
-    shapes = [(np.shape(one), np.shape(other)) for one, other in zip(first, second, strict=True)]
+    shapes = [(np.shape(maps), np.shape(other)) for maps, other in zip(first, second, strict=True)]
     _check_shapes(shapes)
     used = _within(shapes)
     pairs = zip(first[:used], second[:used], strict=True)
@@ -277,9 +279,9 @@ def match_heads(
     )
 
 
-def _between(one: ArrayLike, other: ArrayLike, metric: str) -> FloatArray:
+def _between(first: ArrayLike, second: ArrayLike, metric: str) -> FloatArray:
     """Distances of all heads of one network to all of the other, ``(L H, L' H')``."""
-    flat = [np.asarray(maps).reshape(-1, *np.shape(maps)[2:]) for maps in (one, other)]
+    flat = [np.asarray(maps).reshape(-1, *np.shape(maps)[2:]) for maps in (first, second)]
     between: FloatArray = head_distances(np.concatenate(flat), metric=metric)
     return between[: len(flat[0]), len(flat[0]) :]
 
@@ -287,8 +289,8 @@ def _between(one: ArrayLike, other: ArrayLike, metric: str) -> FloatArray:
 def _check_shapes(shapes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
     if not shapes:
         raise ValueError("first and second must have maps of at least one input, got none")
-    grids = {(one[:2], other[:2]) for one, other in shapes}
-    fit = all(len(one) == len(other) == 4 and one[2:] == other[2:] for one, other in shapes)
+    grids = {(shape[:2], other[:2]) for shape, other in shapes}
+    fit = all(len(shape) == len(other) == 4 and shape[2:] == other[2:] for shape, other in shapes)
     if len(grids) > 1 or not fit:
         raise ValueError(
             "first and second must have shapes (L, H, n, m) and (L', H', n, m), with the same "
@@ -299,5 +301,5 @@ def _check_shapes(shapes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> 
 def _within(shapes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> int:
     """Return how many of the first inputs may be compared, at least one."""
     heads = sum(int(np.prod(shape[:2])) for shape in shapes[0])
-    costs = np.cumsum([heads**2 // 2 * int(np.prod(one[2:])) for one, _ in shapes])
+    costs = np.cumsum([heads**2 // 2 * int(np.prod(shape[2:])) for shape, _ in shapes])
     return max(1, int(np.searchsorted(costs, _MOST_COMPARED, side="right")))

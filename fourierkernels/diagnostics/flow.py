@@ -102,8 +102,8 @@ def _layers(maps: ArrayLike, residual: float) -> list[FloatArray]:
         raise ValueError(f"maps must have shape (layers, heads, n, n), got {array.shape}")
     if not 0 <= check_number("residual", residual) <= 1:
         raise ValueError(f"residual must lie in [0, 1], got {residual}")
-    own = residual * np.eye(array.shape[-1])
-    return [(1 - residual) * layer.mean(axis=0) + own for layer in array]
+    skipped = residual * np.eye(array.shape[-1])
+    return [(1 - residual) * layer.mean(axis=0) + skipped for layer in array]
 
 
 def _network(layers: list[FloatArray]) -> "csr_array":

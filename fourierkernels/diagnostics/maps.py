@@ -148,11 +148,11 @@ def inner_products(maps: FloatArray) -> FloatArray:
 
 def mixed_entropies(maps: FloatArray) -> FloatArray:
     """Sum over rows of H((p + q)/2) - (H(p) + H(q))/2 in nats, for maps ``(H, s, m)``."""
-    own = row_entropies(maps).sum(axis=-1)  # (H,)
+    entropies = row_entropies(maps).sum(axis=-1)  # (H,)
     upper = np.zeros((len(maps), len(maps)))
     for a in range(len(maps) - 1):
         mixed = row_entropies((maps[a] + maps[a + 1 :]) / 2).sum(axis=-1)
-        upper[a, a + 1 :] = mixed - (own[a] + own[a + 1 :]) / 2
+        upper[a, a + 1 :] = mixed - (entropies[a] + entropies[a + 1 :]) / 2
     return upper + upper.T
 
 

@@ -72,7 +72,7 @@ def mean_positions(maps: FloatArray, visible: BoolArray, classes: IntArray) -> F
 
 def _means(maps: FloatArray, visible: BoolArray, classes: IntArray) -> FloatArray:
     count, cells = int(classes.max()) + 1, classes.ravel()
-    totals = np.array([np.bincount(cells, one.ravel(), count) for one in maps])  # (H, C)
+    totals = np.array([np.bincount(cells, layer.ravel(), count) for layer in maps])  # (H, C)
     given = np.asarray((totals > 0).any(axis=0))
     if not given.any():
         return np.zeros_like(maps)
@@ -156,7 +156,7 @@ class _Heads:
 
     def only(self, chosen: BoolArray) -> "_Heads":
         """Return some of them."""
-        return self if chosen.all() else _Heads(*(one[chosen] for one in vars(self).values()))
+        return self if chosen.all() else _Heads(*(values[chosen] for values in vars(self).values()))
 
 
 class _Fits:

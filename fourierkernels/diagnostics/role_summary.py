@@ -91,23 +91,23 @@ def head_roles(
     chosen = _chosen(names, n, m)
     if not chosen:
         return {}
-    found = []
+    by_layer = []
     for layer in array.reshape(-1, *array.shape[-3:]):
         weights = role_weights(chosen, np.arange(n), tokens, visible_keys(layer))
         with np.errstate(invalid="ignore"):
-            found.append(weights.sums(layer) / weights.rows[:, None])
-    by_role = np.stack(found, axis=2).reshape(2, len(chosen), *array.shape[:-2])
+            by_layer.append(weights.sums(layer) / weights.rows[:, None])
+    by_role = np.stack(by_layer, axis=2).reshape(2, len(chosen), *array.shape[:-2])
     return {name: RoleScores(*by_role[:, k]) for k, name in enumerate(chosen)}
 
 
 def _chosen(names: Sequence[str] | str, n: int, m: int) -> list[str]:
     """Return the roles to measure on maps of n queries and m keys."""
     asked = check_roles(names)
-    found = [name for name in asked if n == m or not ROLES[name].own]
-    if len(found) < len(asked) and "all" not in (names, *names):
-        own = ", ".join(name for name in asked if name not in found)
-        raise ValueError(f"maps must have as many queries as keys for {own}, got {n} and {m}")
-    return found
+    possible = [name for name in asked if n == m or not ROLES[name].own]
+    if len(possible) < len(asked) and "all" not in (names, *names):
+        refused = ", ".join(name for name in asked if name not in possible)
+        raise ValueError(f"maps must have as many queries as keys for {refused}, got {n} and {m}")
+    return possible
 
 
 def _check_ids(ids: IntArray) -> IntArray:

@@ -81,8 +81,8 @@ class HeadRole:
 
 
 def _previous(places: IntArray, tokens: RoleTokens) -> BoolArray:
-    found: BoolArray = np.arange(tokens.count) == places[:, None] - 1
-    return found
+    previous: BoolArray = np.arange(tokens.count) == places[:, None] - 1
+    return previous
 
 
 def _first(places: IntArray, tokens: RoleTokens) -> BoolArray:
@@ -100,8 +100,8 @@ def _same(places: IntArray, tokens: RoleTokens) -> BoolArray | None:
     if tokens.ids is None:
         return None
     elsewhere = np.arange(tokens.count) != places[:, None]
-    found: BoolArray = (tokens.ids == tokens.ids[places][:, None]) & elsewhere
-    return found
+    equal: BoolArray = (tokens.ids == tokens.ids[places][:, None]) & elsewhere
+    return equal
 
 
 def _followers(places: IntArray, tokens: RoleTokens) -> BoolArray | None:
@@ -169,7 +169,9 @@ def punctuation(names: Iterable[str]) -> BoolArray:
     [True, False, True, False, False]
     """
     bare = [name.strip(_MARKS) or name.strip(_MARKS.replace(_PLAIN, "")) for name in names]
-    marks = [bool(one) and all(unicodedata.category(c)[0] == "P" for c in one) for one in bare]
+    marks = [
+        bool(token) and all(unicodedata.category(c)[0] == "P" for c in token) for token in bare
+    ]
     return np.array(marks, dtype=bool)
 
 
@@ -190,8 +192,8 @@ class RoleWeights:
 
     def sums(self, maps: FloatArray) -> FloatArray:
         """Return scores and chances of maps ``(H, s, m)``, added up over rows: ``(2, R, H)``."""
-        found = maps.reshape(len(maps), -1) @ self.matrix
-        return found.T.reshape(2, len(self.rows), len(maps))
+        sums = maps.reshape(len(maps), -1) @ self.matrix
+        return sums.T.reshape(2, len(self.rows), len(maps))
 
 
 def role_weights(
@@ -208,7 +210,7 @@ def role_weights(
     """
     both = [_weights(ROLES[name], places, tokens, visible) for name in names]
     hits, shares, rows = zip(*both, strict=True)
-    matrix = np.stack([one.ravel() for one in (*hits, *shares)], axis=1)
+    matrix = np.stack([array.ravel() for array in (*hits, *shares)], axis=1)
     return RoleWeights(matrix, np.array(rows, dtype=float))
 
 

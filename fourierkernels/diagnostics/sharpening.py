@@ -89,7 +89,7 @@ def _excess_of_order_2(
     """Return -log Σp² less the wanted one, and its slope in log β, 2 β (E_β - E_2β)(log A)."""
     powers, total = _powers(logs, at)
     doubled, twice = _powers(logs, at + np.log(2.0))
-    means = [np.einsum("...j,...j->...", one, logs) for one in (powers, doubled)]
+    means = [np.einsum("...j,...j->...", weights, logs) for weights in (powers, doubled)]
     return 2 * np.log(total) - np.log(twice) - wanted, 2 * np.exp(at) * (means[0] - means[1])
 
 

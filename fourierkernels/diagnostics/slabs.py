@@ -113,8 +113,8 @@ class SlabDistances:
             self._kept.append(slab.maps)
         elif len(slab.maps) > 1:
             with np.errstate(invalid="ignore", over="ignore"):
-                own = self._row.function.part
-                part = own(slab.maps) if self._part is None else self._part(slab)
+                plain = self._row.function.part
+                part = plain(slab.maps) if self._part is None else self._part(slab)
                 self._total = self._total + part
             if not np.isfinite(self._total).all():
                 slab.check_finite()

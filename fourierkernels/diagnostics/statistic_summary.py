@@ -64,7 +64,7 @@ def head_statistics(
     places, marks = check_tokens(array.shape[-1], positions, special)
     distances = token_distances(places)
     count = math.prod(array.shape[:-3])
-    flat = [one.reshape(count, *one.shape[-3:]) for one in (array, points)]
+    flat = [values.reshape(count, *values.shape[-3:]) for values in (array, points)]
     layers = [  # one at a time: its arrays stay in the cache
         Heads(weights, distances, marks, vectors, scale)
         for weights, vectors in zip(*flat, strict=True)
@@ -160,9 +160,9 @@ class StatisticAccumulator:
         self._names = list(names)
         self._moments = RunningMoments()  # of (S, L, H)
 
-    def add(self, found: Mapping[str, FloatArray]) -> None:
+    def add(self, statistics: Mapping[str, FloatArray]) -> None:
         """Take in the values of the next text."""
-        values = np.stack([found[name] for name in self._names])
+        values = np.stack([statistics[name] for name in self._names])
         if self._moments.count and values.shape != self._moments.mean.shape:
             raise ValueError(
                 "maps must have the same layers and heads in every text, "
@@ -201,11 +201,11 @@ def summarise_statistics(
     0.0
     """
     accumulator: StatisticAccumulator | None = None
-    for one in maps:
-        found = head_statistics(one, names=names)
-        names = list(found)
+    for layers in maps:
+        statistics = head_statistics(layers, names=names)
+        names = list(statistics)
         accumulator = accumulator or StatisticAccumulator(names)
-        accumulator.add(found)
+        accumulator.add(statistics)
     if accumulator is None:
         raise ValueError("statistics need at least one text, got none")
     return accumulator.summary()

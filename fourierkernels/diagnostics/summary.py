@@ -360,6 +360,6 @@ def summarise_maps(maps: Iterable[ArrayLike], *, metric: str = DEFAULT_METRIC) -
     1
     """
     accumulator = HeadAccumulator(metric=metric)
-    for one in maps:
-        accumulator.add(one)
+    for layers in maps:
+        accumulator.add(layers)
     return accumulator.summary()

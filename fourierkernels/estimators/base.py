@@ -248,12 +248,12 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         """Σ over sample i and its images of w ∏ shape at x_i, shape ``(n,)``."""
         points, weights, source = self._images
         frame = self._frame
-        gaps, own = frame.placed(self.points_)[source] - frame.placed(points), 1.0
+        gaps, scale = frame.placed(self.points_)[source] - frame.placed(points), 1.0
         if (factors := self._factors_at(source)) is not None:
-            gaps, own = gaps * factors[:, None], factors ** gaps.shape[1]
+            gaps, scale = gaps * factors[:, None], factors ** gaps.shape[1]
         along = zip(frame.kernels(self.kernel_), frame.radius, gaps.T, strict=True)
         logs, signs = zip(*(kernel.log_shape(r * gap) for kernel, r, gap in along), strict=True)
-        terms = weights * own * math.prod(signs) * np.exp(sum(logs))
+        terms = weights * scale * math.prod(signs) * np.exp(sum(logs))
         return np.asarray(np.bincount(source, weights=terms), dtype=np.float64)
 
     def _sums_without_own(self, rows: SampleRows) -> KernelSums:
@@ -263,24 +263,26 @@ class KernelEstimator(BaseEstimator):  # type: ignore[misc]
         of its own, which belongs to no query: so the others can be summed by themselves where
         little is left.
         """
-        own = rows.over_copies(self._own_terms()) * rows.left_share
+        left_terms = rows.over_copies(self._own_terms()) * rows.left_share
         points, weights, source = self._images
         if rows.place is not None:
             first = np.unique(rows.place, return_index=True)[1]
             owners = rows.place[source]
-            sums = self._kept_sum().left_out(self.points_[first], own[first], owners)
+            sums = self._kept_sum().left_out(self.points_[first], left_terms[first], owners)
             return sums.taken(rows.place)
         share = rows.left_share[source]
         kept = np.flatnonzero((share < 1.0) & (weights > 0))
         if not len(kept):
-            return self._kept_sum().left_out(self.points_, own, source)
+            return self._kept_sum().left_out(self.points_, left_terms, source)
         split = Images(
             np.concatenate([points, points[kept]]),
             np.concatenate([weights * share, (weights * (1.0 - share))[kept]]),
             np.concatenate([source, source[kept]]),
         )
         owners = np.concatenate([source, len(self.points_) + np.arange(len(kept))])
-        return self._sum_of_images(*split, self._summed()).left_out(self.points_, own, owners)
+        return self._sum_of_images(*split, self._summed()).left_out(
+            self.points_, left_terms, owners
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the prepared sums, which are prepared again on first use."""

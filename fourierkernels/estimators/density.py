@@ -333,8 +333,8 @@ class KernelDensity(DensityMixin, StreamingEstimator):  # type: ignore[misc]
         chosen = rng.choice(len(self.points_), count, p=self.weights_ / self.weights_.sum())
         draws, missing = np.empty((count, len(self.radius_))), np.arange(count)
         while len(missing):
-            starts, own = self.points_[chosen[missing]], self._factors_at(chosen[missing])
-            moved = moved_by_kernel(starts, self.kernel_, self.radius_, rng, factors=own)
+            starts, factors = self.points_[chosen[missing]], self._factors_at(chosen[missing])
+            moved = moved_by_kernel(starts, self.kernel_, self.radius_, rng, factors=factors)
             draws[missing] = folded(moved, self.bounds_)
             missing = missing[~self._inside(draws[missing])]  # further out than one reflection
         return wrapped(draws, self.periods_)

@@ -131,9 +131,9 @@ def nadaraya_watson_design(
         points, kernel=kernel, radius=radius, weights=weights, responses=responses, periods=periods
     ).at(points, refine=False)
     peak = peak_of(kernel, radius, periods)
-    own = np.ldexp(peak * left_out(weights, weighting), -sums.exponent)
+    left_terms = np.ldexp(peak * left_out(weights, weighting), -sums.exponent)
     with np.errstate(divide="ignore"):
-        leverage = own / sums.denominator
+        leverage = left_terms / sums.denominator
     known = DIGITS * sums.error
     return DesignFit(
         responses - sums.ratios(),
@@ -141,7 +141,7 @@ def nadaraya_watson_design(
         weights,
         sample_counts(weights, weighting),
         ~(np.abs(sums.denominator) > known),
-        ~(np.abs(sums.denominator - own) > np.maximum(known, LEFT * np.abs(own))),
+        ~(np.abs(sums.denominator - left_terms) > np.maximum(known, LEFT * np.abs(left_terms))),
     )
 
 

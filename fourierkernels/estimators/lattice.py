@@ -95,8 +95,8 @@ def copies_of_one(rows: FloatArray, counts: NDArray[np.intp]) -> int:
     more = counts[counts > 1] - 1
     if len(more) < _PLACES or 2 * more.max() > more.sum():
         return 0
-    own = [column for column in rows.T if len(np.unique(column)) == len(column)]
-    alone = len(own) > 1 and sum(not lattice_step(column) for column in own) > 1
+    distinct = [column for column in rows.T if len(np.unique(column)) == len(column)]
+    alone = len(distinct) > 1 and sum(not lattice_step(column) for column in distinct) > 1
     return int(counts.max()) if alone else 0
 
 

@@ -55,9 +55,9 @@ def _design(
     moments = sums.moments(points, 2 * degree, with_responses=degree)
     fit = solve(moments, sums_of_powers(points.shape[1], degree))
     peak = peak_of(kernel, radius, periods)
-    own = np.ldexp(peak * left_out(weights, weighting), -fit.exponent)
+    left_terms = np.ldexp(peak * left_out(weights, weighting), -fit.exponent)
     with np.errstate(over="ignore", invalid="ignore"):
-        leverage = own * fit.row[0]
+        leverage = left_terms * fit.row[0]
         predicted = sums.units.restored(fit.coefficients[0], 1.0)
         least = np.maximum(DIGITS * fit.doubt, LEFT) * np.maximum(np.abs(leverage), 1.0)
     predicted[fit.undefined] = math.nan
@@ -95,8 +95,8 @@ class LocalFits:
             rows = self._faint(moments, fit)
             if len(rows):
                 exact = self._moments(prepared, queries[block][rows], exactly=True)
-                own = replace(self._solution(exact), direct=np.ones(len(rows), bool))
-                fit = fit.replaced(rows, own)
+                exact_fit = replace(self._solution(exact), direct=np.ones(len(rows), bool))
+                fit = fit.replaced(rows, exact_fit)
             rows = np.flatnonzero(~(fit.doubt <= _DOUBTFUL))
             if not len(rows) or not self._degree:
                 return fit

@@ -198,8 +198,8 @@ class LocalPolynomial(LinearSmoother, StreamingEstimator):
         check_is_fitted(self)
         fit = self._fits(with_responses=False).at(self.points_)
         self._report(fit)
-        own = np.ldexp(self._own_terms(), -fit.exponent) * fit.row[0]
-        return np.where(fit.undefined, np.nan, own)
+        leverage = np.ldexp(self._own_terms(), -fit.exponent) * fit.row[0]
+        return np.where(fit.undefined, np.nan, leverage)
 
     def leave_one_out(self) -> FloatArray:
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.

@@ -162,8 +162,8 @@ class ProperDensity:
         start = self.start[piece]
         end = np.clip(x, start, self.stop[piece])
         both = _cumulative(self.estimate, np.concatenate([start, end])).reshape(2, -1)
-        own = both[1] - both[0] - self.threshold * (end - start)
-        return np.asarray(np.clip(self._before[piece] + own, 0.0, 1.0))
+        grown = both[1] - both[0] - self.threshold * (end - start)
+        return np.asarray(np.clip(self._before[piece] + grown, 0.0, 1.0))
 
 
 def proper_density(estimate: SignedEstimate) -> ProperDensity:

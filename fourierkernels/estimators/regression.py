@@ -212,8 +212,8 @@ class NadarayaWatson(LinearSmoother, StreamingEstimator):
         sums = self._kept_sum(with_responses=False).at(self.points_)
         self._report(sums)
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.ldexp(self._own_terms(), -sums.exponent) / sums.denominator
-        return np.where(sums.undefined, np.nan, own)
+            leverage = np.ldexp(self._own_terms(), -sums.exponent) / sums.denominator
+        return np.where(sums.undefined, np.nan, leverage)
 
     def leave_one_out(self) -> FloatArray:
         """Return f̂ without sample i at each x_i, in closed form; shape ``(n,)`` or ``(n, k)``.

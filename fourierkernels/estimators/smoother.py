@@ -102,10 +102,10 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         rows = self.sample_rows()
         tell_copies(self, rows)
-        own = rows.left_share * rows.over_copies(self.hat_diagonal())
-        own = own.reshape(-1, *[1] * (self.responses_.ndim - 1))
+        leverage = rows.left_share * rows.over_copies(self.hat_diagonal())
+        leverage = leverage.reshape(-1, *[1] * (self.responses_.ndim - 1))
         with np.errstate(divide="ignore", invalid="ignore"):
-            left = (self.fit_at(self.points_) - own * self.responses_) / (1.0 - own)
+            left = (self.fit_at(self.points_) - leverage * self.responses_) / (1.0 - leverage)
         return np.where(np.isfinite(left), left, np.nan)
 
     def sample_rows(self) -> SampleRows:
@@ -208,8 +208,8 @@ class LinearSmoother(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         first, weights = rows.distinct
         columns = self._columns()
         fit = self.fit_at(self.points_).reshape(columns.shape)[first]
-        own = rows.over_copies(self.hat_diagonal())[first]
-        return design_fit_of(fit, own, columns[first], weights, weighting=rows.meaning)
+        leverage = rows.over_copies(self.hat_diagonal())[first]
+        return design_fit_of(fit, leverage, columns[first], weights, weighting=rows.meaning)
 
     def undersmoothed(self, factor: float) -> "LinearSmoother":
         """Return this smoother fitted with `factor` times the radius.

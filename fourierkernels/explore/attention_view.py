@@ -92,10 +92,10 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
 
     def checked(self, state: AttentionState) -> AttentionState:
         """Refuse a head or a query that the layer does not have."""
-        one = self._layer(state.layer)
+        attention = self._layer(state.layer)
         for name, value, count in (
-            ("head", state.head, one.heads),
-            ("token", state.token, one.queries),
+            ("head", state.head, attention.heads),
+            ("token", state.token, attention.queries),
         ):
             if value >= count:
                 raise ValueError(
@@ -112,23 +112,23 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
         softmax = np.exp(logs - logs.max())
         softmax /= softmax.sum()
         centred, scale = state.centre != CENTRES[0], self._layer(state.layer).call.scale
-        one = keys[[state.head]]
+        key = keys[[state.head]]
         gaussian = gaussian_counterpart(
-            softmax[None, None], one, scale=scale / state.temperature, centred=centred
+            softmax[None, None], key, scale=scale / state.temperature, centred=centred
         )[0, 0]
-        plane, kept = _principal_plane(one[0])
+        plane, kept = _principal_plane(key[0])
         moved = 0.5 * float(np.abs(softmax - gaussian).sum())
-        spread = float(key_norm_spread(one, centred=centred)[0])
+        spread = float(key_norm_spread(key, centred=centred)[0])
         return AttentionResult(softmax, gaussian, plane, kept, moved, spread)
 
     def sentence(self) -> str:
         """Return where the row looks, how wide it is, and what the norms of the keys change."""
         state, result = self.state, self.result
-        best, one = int(result.softmax.argmax()), self._layer(state.layer)
-        query = _said(self.queries, state.token, one.queries)
+        best, attention = int(result.softmax.argmax()), self._layer(state.layer)
+        query = _said(self.queries, state.token, attention.queries)
         return (
             f"Layer {state.layer}, head {state.head}, query {query}: {result.softmax[best]:.0%} of "
-            f"the weight is on {_said(self.tokens, best, one.keys)}; the row is as "
+            f"the weight is on {_said(self.tokens, best, attention.keys)}; the row is as "
             f"wide as an even one over {result.width:.1f} keys. The norms of the keys, which "
             f"spread by {result.spread:.0%} about their mean, move {result.moved:.0%} of the "
             "weight; if all were equal, softmax would be the regression with a Gaussian kernel."
@@ -150,18 +150,18 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
 
     def point(self, panel: str, x: float, y: float, *, pressed: bool) -> None:
         """Make the token under the pointer the query, where queries and keys are the same."""
-        one = self._layer(self.state.layer)
-        if panel == "rows" and self.queries == self.tokens and one.queries == one.keys:
-            self.set(token=int(np.clip(round(x), 0, one.queries - 1)))
+        attention = self._layer(self.state.layer)
+        if panel == "rows" and self.queries == self.tokens and attention.queries == attention.keys:
+            self.set(token=int(np.clip(round(x), 0, attention.queries - 1)))
 
     def press(self, key: str) -> None:
         """Go to the token before or after, or to the head before or after."""
-        state, one = self.state, self._layer(self.state.layer)
+        state, attention = self.state, self._layer(self.state.layer)
         way = 1 if key in ("ArrowRight", "ArrowUp") else -1
         if key in ("ArrowLeft", "ArrowRight"):
-            self.set(token=min(max(state.token + way, 0), one.queries - 1))
+            self.set(token=min(max(state.token + way, 0), attention.queries - 1))
         else:
-            self.set(head=min(max(state.head + way, 0), one.heads - 1))
+            self.set(head=min(max(state.head + way, 0), attention.heads - 1))
 
     def picture(self) -> Picture:
         """Return the two rows of the query above the keys in their two principal axes."""
@@ -187,8 +187,8 @@ class AttentionExploration(Exploration[AttentionState, AttentionResult]):
     def _read(self, number_of: int) -> tuple[FloatArray, FloatArray]:
         """Return maps and keys of a layer, computed when it is first asked for."""
         if number_of not in self._parts:
-            one = self._layer(number_of)
-            self._parts[number_of] = (one.part("maps"), one.part("keys"))
+            attention = self._layer(number_of)
+            self._parts[number_of] = (attention.part("maps"), attention.part("keys"))
         return self._parts[number_of]
 
     def _draw_rows(self, picture: Picture, panel: Panel) -> None:

@@ -110,10 +110,10 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
 
     def checked(self, state: HeadsState) -> HeadsState:
         """Refuse a layer of windows or of one head, and heads that the layer does not have."""
-        one = self.samples[0].by_layer[state.layer]
-        if one.windows > 1:
+        attention = self.samples[0].by_layer[state.layer]
+        if attention.windows > 1:
             raise ValueError(f"layer must attend over the whole input, got {state.layer}: windows")
-        heads = one.heads
+        heads = attention.heads
         if heads < 2:
             raise ValueError(f"layer must have at least two heads, got {state.layer}: one")
         for name in ("first", "second", "masked"):

@@ -138,10 +138,10 @@ class RegressionExploration(Exploration[RegressionState, RegressionResult]):
         slow = self._is_slow(state)
         queries = np.append([] if slow else at, state.point_x)
         fits = _quietly(model.predict, queries[:, None])
-        there, own = fits[-1]
+        there, leverage = fits[-1]
         residual = state.point_y - float(there)
         with np.errstate(divide="ignore", invalid="ignore"):
-            left_out = float(np.float64(residual) / (1.0 - own))
+            left_out = float(np.float64(residual) / (1.0 - leverage))
         return Fit(x, y, model, at, None if slow else fits[:-1, 0], residual, left_out)
 
     def _samples(self, state: RegressionState) -> tuple[FloatArray, FloatArray]:

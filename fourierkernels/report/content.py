@@ -68,9 +68,9 @@ def without_folders(value: Any) -> Any:
     {'text': 'texts.txt', 'checkpoint': 'runs/large'}
     """
     if isinstance(value, Mapping):
-        return {name: without_folders(one) for name, one in value.items()}
+        return {name: without_folders(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [without_folders(one) for one in value]
+        return [without_folders(part) for part in value]
     if isinstance(value, str | PurePath):
         for kind in (PurePosixPath, PureWindowsPath):
             path = kind(value)
@@ -155,27 +155,31 @@ class ReportContent:
 
         What the controls expect of the first network stands behind it, by their titles.
         """
-        found: dict[str, HeadSummary] = {}
+        summaries: dict[str, HeadSummary] = {}
         for network, profile in self.profiles.items():
             name = self._metric(metric)
             if name not in profile.distances:
                 continue
-            found[network] = profile.distances[name]
+            summaries[network] = profile.distances[name]
             if network == next(iter(self.profiles)):
-                found |= {CONTROLS[key].title: one for key, one in self.controls(metric).items()}
-        return found
+                summaries |= {
+                    CONTROLS[key].title: summary for key, summary in self.controls(metric).items()
+                }
+        return summaries
 
     def controls(self, metric: str | None = None) -> dict[str, HeadSummary]:
         """Return what the distances would be by chance, by control; of the first metric first."""
         name, measured = self._metric(metric), self.first.controls
-        return {key: own[name] for key, own in measured.items() if name in own}
+        return {key: shares[name] for key, shares in measured.items() if name in shares}
 
     def shares(self, metric: str | None = None) -> dict[str, HeadShare]:
         """Return how much nearer the heads are than under each control."""
-        own = self.first.distances.get(self._metric(metric))
-        if own is None:
+        observed = self.first.distances.get(self._metric(metric))
+        if observed is None:
             return {}
-        return {key: head_share(own, one) for key, one in self.controls(metric).items()}
+        return {
+            key: head_share(observed, summary) for key, summary in self.controls(metric).items()
+        }
 
     def _metric(self, metric: str | None) -> str:
         if metric is None:
@@ -198,7 +202,7 @@ class ReportContent:
         """
         other = self.profiles.get("other", HeadProfile()).examples
         own, theirs = _numbered(self.first.examples), _numbered(other)
-        return [(one, theirs.get(key)) for key, one in own.items()]
+        return [(example, theirs.get(key)) for key, example in own.items()]
 
     @cached_property
     def matches(self) -> HeadMatches | None:
@@ -207,7 +211,7 @@ class ReportContent:
         By the first metric, or by the default one if that compares no maps; None without examples
         that both networks read as the same tokens.
         """
-        both = [(one.maps, other.maps) for one, other in self.examples if other is not None]
+        both = [(example.maps, other.maps) for example, other in self.examples if other is not None]
         if not both:
             return None
         of_maps = [name for name in self.metrics[:1] if METRICS[name].of == MAPS]
@@ -217,7 +221,7 @@ class ReportContent:
 
 def _numbered(examples: Sequence[Example]) -> dict[Hashable, Example]:
     """Examples by their label and tokens, how many there are of them, and which of these it is."""
-    tokens = [(one.label, one.queries, one.keys) for one in examples]
+    tokens = [(example.label, example.queries, example.keys) for example in examples]
     keys = [(key, tokens.count(key), tokens[:k].count(key)) for k, key in enumerate(tokens)]
     return dict(zip(keys, examples, strict=True))
 
@@ -234,7 +238,7 @@ def _check_example(number: int, example: Example) -> None:
 
 def _check_grids(content: ReportContent) -> None:
     """Statistics, importance and distances are those of the same layers and heads."""
-    shapes = {name: one.mean.shape for name, one in content.first.statistics.items()}
+    shapes = {name: summary.mean.shape for name, summary in content.first.statistics.items()}
     if content.pruning is not None:
         shapes["importance"] = content.pruning.importance.values.shape
     for name, summary in content.first.distances.items():
@@ -244,8 +248,8 @@ def _check_grids(content: ReportContent) -> None:
 
 
 def _check_null(null: NullComparison, summaries: Mapping[str, HeadSummary]) -> None:
-    found = {"observed": null.observed.shape, "p_value": null.p_value.shape}
-    found["null"] = null.null.shape[1:]
+    shapes = {"observed": null.observed.shape, "p_value": null.p_value.shape}
+    shapes["null"] = null.null.shape[1:]
     layers = [summary.mean.shape for summary in summaries.values()][:1]
-    if sorted(set(found.values())) != layers:
-        raise ValueError(f"null must have arrays of shapes {layers}, (layers,), got {found}")
+    if sorted(set(shapes.values())) != layers:
+        raise ValueError(f"null must have arrays of shapes {layers}, (layers,), got {shapes}")

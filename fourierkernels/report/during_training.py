@@ -80,12 +80,12 @@ class _Watch:
         with source.borrowed():
             network = source.load().without_task_head()
             profile = make_profile(network, source.inputs, self._measure, self._read)
-        found: dict[str, float] = {}
+        scalars: dict[str, float] = {}
         for metric, summary in profile.distances.items():
             layers = enumerate(summary.mean.tolist(), start=1)
-            found |= {f"heads/{metric}/layer_{layer}": mean for layer, mean in layers}
-            found[f"heads/{metric}/average"] = summary.layer_average
-        return found
+            scalars |= {f"heads/{metric}/layer_{layer}": mean for layer, mean in layers}
+            scalars[f"heads/{metric}/average"] = summary.layer_average
+        return scalars
 
 
 def log_heads(
@@ -184,7 +184,7 @@ class HeadDistances(transformers.TrainerCallback):  # type: ignore[misc]  # tran
         """Measure and log, if it is time; one process does it."""
         if state.global_step % self._every or not state.is_world_process_zero:
             return
-        found = self._watch.distances(self._trainer.model)
+        scalars = self._watch.distances(self._trainer.model)
         wanted = control.should_log
-        self._trainer.log(found)
+        self._trainer.log(scalars)
         control.should_log = wanted  # which every log clears, and the loss is still to be logged

@@ -76,9 +76,9 @@ def statistics_figure(statistics: Mapping[str, StatisticSummary], *, title: str)
     rows = math.ceil(len(statistics) / _WIDE)
     figure = Figure(figsize=(_WIDE * 2.6, rows * 2.2 + 0.6), layout="constrained")
     axes = figure.subplots(rows, _WIDE, squeeze=False).ravel()
-    for axis, (name, found) in zip(axes, statistics.items(), strict=False):
-        layers, heads = found.mean.shape
-        image = axis.imshow(found.mean, cmap=_COLOURS, aspect="auto")
+    for axis, (name, summary) in zip(axes, statistics.items(), strict=False):
+        layers, heads = summary.mean.shape
+        image = axis.imshow(summary.mean, cmap=_COLOURS, aspect="auto")
         axis.grid(False)
         axis.set(title=name.replace("_", " "), xlabel="head", ylabel="layer")
         axis.set_xticks([0, heads - 1], ["1", str(heads)])

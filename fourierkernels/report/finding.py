@@ -67,8 +67,8 @@ def head_finding(report: ReportContent) -> Finding:
     if (difference := report.difference()) is not None:
         than = f"those of {report.against_name}"
         sentences.append(_compared(difference, first, summaries["other"], than))
-    own = (share for name, share in shares.items() if not CONTROLS[name].needs_random)
-    layer, said = _layer(first, next(own, None))
+    measured = (share for name, share in shares.items() if not CONTROLS[name].needs_random)
+    layer, said = _layer(first, next(measured, None))
     return Finding((*sentences, *said), layer)
 
 
@@ -110,17 +110,21 @@ def _beside(first: HeadSummary, control: HeadSummary, share: HeadShare, name: st
     return f"{subject} {how} {than}: they share {share.average:.1%} ({ends}; distance {apart})."
 
 
-def _compared(found: HeadDifference, first: HeadSummary, other: HeadSummary, than: str) -> str:
+def _compared(difference: HeadDifference, first: HeadSummary, other: HeadSummary, than: str) -> str:
     places = decimals(first.layer_average, other.layer_average)
     how = "not seen to be nearer to each other or farther apart than"
     rounding = _ROUNDING * max(first.layer_average, other.layer_average)
-    if found.low > rounding:
+    if difference.low > rounding:
         how = "farther apart than"
-    elif found.high < -rounding:
+    elif difference.high < -rounding:
         how = "nearer to each other than"
-    title = f"{found.level:.0%} interval of the difference"
-    digits = LEAST if math.isnan(found.low) else max(LEAST, decimals(found.low, found.high) - 1)
-    ends = _interval(title, found.low, found.high, f"+.{digits}f")
+    title = f"{difference.level:.0%} interval of the difference"
+    digits = (
+        LEAST
+        if math.isnan(difference.low)
+        else max(LEAST, decimals(difference.low, difference.high) - 1)
+    )
+    ends = _interval(title, difference.low, difference.high, f"+.{digits}f")
     return (
         f"Averaged over layers, the heads are {how} {than}: {first.layer_average:.{places}f} "
         f"against {other.layer_average:.{places}f} ({ends})."

@@ -116,12 +116,14 @@ def own_inputs(files: CheckpointFiles, other: CheckpointFiles | None = None) -> 
     ids = files.own_ids()
     if ids is None or not ids.is_file():
         refuse_unread(files.path)  # no inputs would do
-        found = "" if ids is None else f" and no {ids}"
+        without = "" if ids is None else f" and no {ids}"
         raise ValueError(
             "text, ids, images or sounds must be given, one of them: --text FILE, --ids FILE, "
-            f"--images FOLDER or --sounds FOLDER, got none{found}"
+            f"--images FOLDER or --sounds FOLDER, got none{without}"
         )
-    words = [_words(one) for one in (files, other) if one is not None and one.run is not None]
+    words = [
+        _words(source) for source in (files, other) if source is not None and source.run is not None
+    ]
     if len(set(words)) > 1:
         raise ValueError(
             f"against must have the words of {files} to read its {ids.name}, got {other}"
@@ -133,7 +135,7 @@ def inputs_digest(inputs: Any) -> str:
     """Return the SHA-256 of files, or of other inputs as if a file held one per line."""
     if hasattr(inputs, "sha256"):
         return str(inputs.sha256)
-    return hashlib.sha256("".join(f"{one}\n" for one in inputs).encode()).hexdigest()
+    return hashlib.sha256("".join(f"{name}\n" for name in inputs).encode()).hexdigest()
 
 
 def _words(files: CheckpointFiles) -> bytes | None:

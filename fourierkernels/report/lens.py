@@ -148,15 +148,16 @@ class HeadLens:
             Numbers of tokens, from 0.
         """
         sample = self.read(text)
-        one = _whole_layer(sample, layer)
+        attention = _whole_layer(sample, layer)
         check_integer("query", query, least=0)
         check_integer("key", key, least=0)
-        if query >= one.queries or key >= one.keys:
+        if query >= attention.queries or key >= attention.keys:
             raise ValueError(
-                f"query and key must be below {one.queries} and {one.keys}, got {query} and {key}"
+                f"query and key must be below {attention.queries} and {attention.keys}, "
+                f"got {query} and {key}"
             )
-        queries, keys = one.part("queries"), one.part("keys")
-        terms: FloatArray = one.call.scale * queries[:, query] * keys[:, key]
+        queries, keys = attention.part("queries"), attention.part("keys")
+        terms: FloatArray = attention.call.scale * queries[:, query] * keys[:, key]
         return terms
 
     def effects(
@@ -266,12 +267,12 @@ class HeadLens:
             def score(_: Any, given: Any) -> Any:
                 return token_scores(checkpoint.run([given]))[0, at].log_softmax(dim=-1)[chosen]
 
-            found = attribute_heads(
+            attribution = attribute_heads(
                 checkpoint.model, item, score, steps=steps, selects=checkpoint.selects
             )
             single = ([chosen], [chosen]) if checkpoint.part.pairs else [chosen]
             (target,), tokens = checkpoint.labels(single)[0], checkpoint.labels(item)[1]
-        return replace(found, tokens=tokens, target=target)
+        return replace(attribution, tokens=tokens, target=target)
 
     def generate(self, text: Any, count: int = 20) -> Generation:
         """Append the most probable token to a text, `count` times, and record the heads.
@@ -291,32 +292,33 @@ class HeadLens:
             return generate(reading.checkpoint, ids[: len(ids) - after], count, ends=ends)
 
     def _part(self, name: str, layer: int | str, text: Any) -> FloatArray:
-        one = _whole_layer(self.read(text), layer)
-        needed = 8.0 * one.heads * one.queries * one.keys
+        attention = _whole_layer(self.read(text), layer)
+        needed = 8.0 * attention.heads * attention.queries * attention.keys
         if name == "maps" and needed > available_memory():
             raise ValueError(
-                f"maps of a layer must fit into memory, got {in_bytes(needed)} for {one.queries} "
-                "tokens: read(text).by_layer[layer].slabs() yields some rows at a time"
+                f"maps of a layer must fit into memory, got {in_bytes(needed)} for "
+                f"{attention.queries} tokens: read(text).by_layer[layer].slabs() yields some rows "
+                "at a time"
             )
-        return one.part(name)
+        return attention.part(name)
 
 
 def _as_list(name: str, texts: Any) -> list[Any]:
     """Return several texts; a single one would be read character by character, or row by row."""
     if isinstance(texts, str | Path | Mapping | Tensor) or not isinstance(texts, Iterable):
         raise TypeError(f"{name} must be a list of texts, got {texts!r:.40}")
-    if not (found := list(texts)):
+    if not (listed := list(texts)):
         raise ValueError(f"{name} must hold at least one text, got none")
-    return found
+    return listed
 
 
 def _whole_layer(sample: HeadSample, layer: int | str) -> HeadLayer:
     """Return a layer by its number or name, if it attends over the whole text."""
     number = layer_number(layer, sample.layers)
-    found = sample.by_layer[number]
-    if found.windows > 1:
+    attention = sample.by_layer[number]
+    if attention.windows > 1:
         raise ValueError(
-            f"layer must attend over the whole input, got {found.windows} windows in "
+            f"layer must attend over the whole input, got {attention.windows} windows in "
             f"{sample.layers[number]}: read(text).by_layer[{number}].part(name, window) returns one"
         )
-    return found
+    return attention

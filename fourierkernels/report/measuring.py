@@ -167,7 +167,7 @@ def make_report(
 ) -> HeadReport:
     """Measure a network that was found; see :func:`head_report`."""
     chosen = _inputs(inputs, network, against, options)
-    in_memory = any(isinstance(one, nn.Module) for one in (network, against))
+    in_memory = any(isinstance(network, nn.Module) for network in (network, against))
     if not options.load.names_tokenizer and not in_memory:
         raise TypeError(
             f"tokenizer must be a folder or a file for {network}, "

@@ -39,8 +39,10 @@ def summary_notes(
         f"n: {first.n_min} to {first.n_max} query tokens, median {first.n_median:g}; "
         f"{first.n_texts} texts, {first.n_windows} windows; {_heads(first)} heads",
     ]
-    controls = [one for one in CONTROLS.values() if one.title in summaries]
-    lines += [f"{one.title}: what heads would have that keep {one.kept}" for one in controls]
+    controls = [control for control in CONTROLS.values() if control.title in summaries]
+    lines += [
+        f"{control.title}: what heads would have that keep {control.kept}" for control in controls
+    ]
     if controls:
         of = "squared distance" if row.power == 2 else "distance"
         lines.append(
@@ -94,14 +96,16 @@ def shapes_note(shapes: Sequence[tuple[int, int, int, int]]) -> str:
     'shapes of the layers: 1 to 2: 3 heads, 64 windows of 49 × 49 tokens; 3'
     """
     places = []
-    for shape, found in groupby(enumerate(shapes, start=1), key=lambda pair: pair[1]):
-        numbers = [number for number, _ in found]
+    for shape, layers in groupby(enumerate(shapes, start=1), key=lambda pair: pair[1]):
+        numbers = [number for number, _ in layers]
         ends = [str(numbers[0]), *([str(numbers[-1])] if len(numbers) > 1 else [])]
         heads, windows, n, m = shape
         inside = f"{windows} windows of " if windows > 1 else ""
         counted = "1 head" if heads == 1 else f"{heads} heads"
         places.append(f"{' to '.join(ends)}: {counted}, {inside}{n} × {m} tokens")
-    lone = "; layers of one head have no distances" if any(one[0] == 1 for one in shapes) else ""
+    lone = (
+        "; layers of one head have no distances" if any(shape[0] == 1 for shape in shapes) else ""
+    )
     return (
         f"shapes of the layers: {'; '.join(places)}; averages of layers are over different "
         f"shapes{lone}; no maps of single inputs are kept"
@@ -130,8 +134,8 @@ def difference_note(difference: HeadDifference) -> str:
 
 def role_notes(roles: Mapping[str, RoleSummary]) -> list[str]:
     """Return the notes on what heads are for."""
-    counts = {one.n_texts for name, one in roles.items() if not ROLES[name].repeated}
-    random = {one.n_texts for name, one in roles.items() if ROLES[name].repeated}
+    counts = {summary.n_texts for name, summary in roles.items() if not ROLES[name].repeated}
+    random = {summary.n_texts for name, summary in roles.items() if ROLES[name].repeated}
     over = [*(f"{n} windows" for n in sorted(counts))]
     over += [f"{n} sequences of random tokens that come twice" for n in sorted(random)]
     return [
@@ -142,7 +146,7 @@ def role_notes(roles: Mapping[str, RoleSummary]) -> list[str]:
         f"mostly: above chance by more than {MOSTLY:.0%} of what chance leaves",
         *(
             [f"–: not tested: fewer than {LEAST_TEXTS} inputs"]
-            if not all(one.tested for one in roles.values())
+            if not all(summary.tested for summary in roles.values())
             else []
         ),
     ]
@@ -161,9 +165,11 @@ def role_sentence(roles: Mapping[str, RoleSummary], layer: int, head: int) -> st
         From 0.
     """
     place = (layer, head)
-    known = {name: one for name, one in roles.items() if not math.isnan(one.score[place])}
+    known = {
+        name: summary for name, summary in roles.items() if not math.isnan(summary.score[place])
+    }
     head_name = f"Head {layer + 1}.{head + 1}"
-    tested = {name: one for name, one in known.items() if one.tested}
+    tested = {name: summary for name, summary in known.items() if summary.tested}
     said = [_tested_sentence(tested, place, head_name)] if tested else []
     if few := "; ".join(ROLES[name].keys for name in known if name not in tested):
         said.append(f"{head_name} is not tested, with fewer than {LEAST_TEXTS} inputs, for: {few}.")
@@ -174,7 +180,9 @@ def _tested_sentence(
     tested: Mapping[str, RoleSummary], place: tuple[int, int], head_name: str
 ) -> str:
     above = {
-        name: one for name, one in tested.items() if one.above[place] and one.share[place] > SLIGHT
+        name: summary
+        for name, summary in tested.items()
+        if summary.above[place] and summary.share[place] > SLIGHT
     }
     if not above:
         keys = "; ".join(ROLES[name].keys for name in tested)
@@ -200,14 +208,15 @@ def null_note(null: NullComparison, metric: str) -> str:
 
 def pruning_notes(pruning: HeadPruning) -> list[str]:
     """Return the notes on the pruning curves, and the heads at either end."""
-    found, order = (
+    importance, order = (
         pruning.importance,
         [f"{layer + 1}.{head + 1}" for layer, head in pruning.curve.order],
     )
     shown = max(1, min(_SHOWN, len(order) // 2))
     return [
         f"loss: {pruning.loss} ({pruning.description})",
-        f"importance: {found.method}, {found.n_batches} items; the curves are of other items",
+        f"importance: {importance.method}, {importance.n_batches} items; "
+        "the curves are of other items",
         f"least important heads (layer.head): {', '.join(order[:shown])}; "
         f"most important: {', '.join(reversed(order[-shown:]))}",
     ]
@@ -226,5 +235,5 @@ def decimals(*values: ArrayLike) -> int:
     >>> decimals([12.5, 0.25]), decimals([2.5e-4, -1.25e-5])
     (3, 6)
     """
-    largest = max(float(np.nanmax(np.abs(one), initial=0.0)) for one in values)
+    largest = max(float(np.nanmax(np.abs(array), initial=0.0)) for array in values)
     return max(LEAST, LEAST - 1 - math.floor(math.log10(largest))) if largest > 0 else LEAST

@@ -73,15 +73,17 @@ def difference_rows(report: ReportContent) -> Rows:
     """One row per metric and layer, and one for the average of the layers."""
     rows: list[list[object]] = []
     for metric in report.metrics:
-        found = report.difference(metric)
-        if found is None:
+        difference = report.difference(metric)
+        if difference is None:
             continue
-        layers = zip(found.layers, found.layers_low, found.layers_high, strict=True)
+        layers = zip(difference.layers, difference.layers_low, difference.layers_high, strict=True)
         numbered: list[tuple[object, tuple[float, ...]]] = [
             (layer, row) for layer, row in enumerate(layers, start=1) if not np.isnan(row[0])
         ]
-        numbered.append(("average", (found.average, found.low, found.high)))
-        rows += [[metric, label, *row, found.level, found.paired] for label, row in numbered]
+        numbered.append(("average", (difference.average, difference.low, difference.high)))
+        rows += [
+            [metric, label, *row, difference.level, difference.paired] for label, row in numbered
+        ]
     return ["metric", "layer", "difference", "low", "high", "level", "paired"], rows
 
 
@@ -89,8 +91,8 @@ def statistic_rows(report: ReportContent) -> Rows:
     """One row per statistic, layer and head."""
     rows = [
         [name, STATISTICS[name].unit, *row]
-        for name, one in report.first.statistics.items()
-        for row in _by_head(one.mean, one.low, one.high, one.std_texts)
+        for name, summary in report.first.statistics.items()
+        for row in _by_head(summary.mean, summary.low, summary.high, summary.std_texts)
         if not np.isnan(row[2])
     ]
     return ["statistic", "unit", "layer", "head", "mean", "low", "high", "std_texts"], rows
@@ -99,24 +101,26 @@ def statistic_rows(report: ReportContent) -> Rows:
 def _by_head(*values: NDArray[Any]) -> Iterator[list[Any]]:
     """Yield layer and head, from 1, and the values of each head, ``(L, H)``."""
     for layer, head in np.ndindex(values[0].shape):
-        yield [layer + 1, head + 1, *(one[layer, head] for one in values)]
+        yield [layer + 1, head + 1, *(array[layer, head] for array in values)]
 
 
 def role_rows(report: ReportContent) -> Rows:
     """One row per role, layer and head: the score, its interval, and what it is by chance."""
     columns = ["role", "layer", "head", "score", "low", "high", "chance", "above", "n_texts"]
     rows = [
-        [name, *row, one.n_texts]
-        for name, one in report.first.roles.items()
-        for row in _by_head(one.score, one.low, one.high, one.chance, _above(one))
+        [name, *row, summary.n_texts]
+        for name, summary in report.first.roles.items()
+        for row in _by_head(
+            summary.score, summary.low, summary.high, summary.chance, _above(summary)
+        )
         if not np.isnan(row[2])
     ]
     return columns, rows
 
 
-def _above(found: RoleSummary) -> NDArray[Any]:
+def _above(summary: RoleSummary) -> NDArray[Any]:
     """Return which heads are above chance; nothing where that is not tested."""
-    return found.above if found.tested else np.full(found.above.shape, None)
+    return summary.above if summary.tested else np.full(summary.above.shape, None)
 
 
 def null_rows(report: ReportContent) -> Rows:
@@ -135,19 +139,19 @@ def importance_rows(report: ReportContent) -> Rows:
     columns = ["method", "loss", "module", "layer", "head", "importance", "low", "high"]
     if report.pruning is None:
         return columns, []
-    found, loss = report.pruning.importance, report.pruning.loss
-    rows = _by_head(found.values, found.low, found.high)
-    return columns, [[found.method, loss, found.layers[row[0] - 1], *row] for row in rows]
+    importance, loss = report.pruning.importance, report.pruning.loss
+    rows = _by_head(importance.values, importance.low, importance.high)
+    return columns, [[importance.method, loss, importance.layers[row[0] - 1], *row] for row in rows]
 
 
 def match_rows(report: ReportContent) -> Rows:
     """One row per layer and head: the nearest head of the other network."""
     columns = ["metric", "layer", "head", "other_layer", "other_head", "distance", "n_texts"]
-    found = report.matches
-    if found is None:
+    matches = report.matches
+    if matches is None:
         return columns, []
-    rows = _by_head(found.layers + 1, found.heads + 1, found.distances)
-    return columns, [[found.metric, *row, found.n_texts] for row in rows]
+    rows = _by_head(matches.layers + 1, matches.heads + 1, matches.distances)
+    return columns, [[matches.metric, *row, matches.n_texts] for row in rows]
 
 
 def pruning_rows(report: ReportContent) -> Rows:
@@ -259,31 +263,31 @@ def _controls(report: ReportContent) -> dict[str, dict[str, Any]]:
 def _differences(report: ReportContent) -> dict[str, Any] | None:
     if "other" not in report.profiles:
         return None
-    found = {metric: report.difference(metric) for metric in report.metrics}
+    differences = {metric: report.difference(metric) for metric in report.metrics}
     return {
         metric: {
-            "layers": _finite(one.layers),
-            "layers_interval": _finite([one.layers_low, one.layers_high]),
-            "average": one.average,
-            "interval": _finite([one.low, one.high]),
-            "level": one.level,
-            "paired": one.paired,
+            "layers": _finite(difference.layers),
+            "layers_interval": _finite([difference.layers_low, difference.layers_high]),
+            "average": difference.average,
+            "interval": _finite([difference.low, difference.high]),
+            "level": difference.level,
+            "paired": difference.paired,
         }
-        for metric, one in found.items()
-        if one is not None
+        for metric, difference in differences.items()
+        if difference is not None
     }
 
 
 def _matches_as_json(report: ReportContent) -> dict[str, Any] | None:
-    found = report.matches
-    if found is None:
+    matches = report.matches
+    if matches is None:
         return None
     return {
-        "metric": found.metric,
-        "n_texts": found.n_texts,
-        "layers": (found.layers + 1).tolist(),
-        "heads": (found.heads + 1).tolist(),
-        "distances": _finite(found.distances),
+        "metric": matches.metric,
+        "n_texts": matches.n_texts,
+        "layers": (matches.layers + 1).tolist(),
+        "heads": (matches.heads + 1).tolist(),
+        "distances": _finite(matches.distances),
     }
 
 
@@ -302,13 +306,13 @@ def _null_as_json(report: ReportContent) -> dict[str, Any] | None:
 def _pruning_as_json(report: ReportContent) -> dict[str, Any] | None:
     if report.pruning is None:
         return None
-    found, curves = report.pruning.importance, (report.pruning.curve, report.pruning.at_random)
+    importance, curves = report.pruning.importance, (report.pruning.curve, report.pruning.at_random)
     return {
-        "method": found.method,
+        "method": importance.method,
         "loss": report.pruning.loss,
-        "layers": list(found.layers),
-        "values": _finite(found.values),
-        "interval": _finite([found.low, found.high]),
+        "layers": list(importance.layers),
+        "values": _finite(importance.values),
+        "interval": _finite([importance.low, importance.high]),
         "removed": _finite(curves[0].removed),
         "pruned": _finite(curves[0].losses),
         "pruned_at_random": _finite(curves[1].losses),

@@ -51,16 +51,16 @@ class Reading:
         ValueError
             If a text has no token, or more than the network reads at once.
         """
-        found = []
+        items = []
         for text in self.texts:
-            one = list(read_items(self.checkpoint, self._given(text), tokenizer=self.tokenizer))
-            if len(one) != 1:
+            read = list(read_items(self.checkpoint, self._given(text), tokenizer=self.tokenizer))
+            if len(read) != 1:
                 raise ValueError(
                     f"text must be one input of the network, at most {self.checkpoint.limit} "
-                    f"tokens long, got {len(one)} from {text!r:.40}"
+                    f"tokens long, got {len(read)} from {text!r:.40}"
                 )
-            found += one
-        return found
+            items += read
+        return items
 
     def one(self) -> Any:
         """Return the item of the one text."""

@@ -46,14 +46,14 @@ def packed(value: Any) -> bytes:
     """
     arrays: dict[str, NDArray[Any]] = {}
 
-    def plain(one: Any) -> Any:
-        if isinstance(one, np.ndarray):
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
             name = f"array_{len(arrays)}"
-            arrays[name] = one
+            arrays[name] = value
             return {_ARRAY: name}
-        if isinstance(one, dict):
-            return {key: plain(part) for key, part in one.items()}
-        return [plain(part) for part in one] if isinstance(one, list | tuple) else one
+        if isinstance(value, dict):
+            return {key: plain(part) for key, part in value.items()}
+        return [plain(part) for part in value] if isinstance(value, list | tuple) else value
 
     text = json.dumps(plain(value)).encode()
     content = io.BytesIO()
@@ -70,18 +70,18 @@ def unpacked(content: bytes) -> Any:
         If the bytes are damaged.
     """
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
         value = json.loads(arrays.pop(_TEXT).tobytes())
     except Exception as error:  # NumPy and zipfile raise a dozen kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"content must be what packed returned, got {reason}") from error
 
-    def filled(one: Any) -> Any:
-        if isinstance(one, dict):
-            named = one.get(_ARRAY)
-            return arrays[named] if named is not None else {k: filled(v) for k, v in one.items()}
-        return [filled(part) for part in one] if isinstance(one, list) else one
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            named = value.get(_ARRAY)
+            return arrays[named] if named is not None else {k: filled(v) for k, v in value.items()}
+        return [filled(part) for part in value] if isinstance(value, list) else value
 
     return filled(value)
 
@@ -187,8 +187,8 @@ SHARDS = Work(measure_shard, piece="shard", whole="report")
 @lru_cache(maxsize=1)
 def _networks(whole: Pass) -> tuple[Checkpoint, Checkpoint | None]:
     """Return the network of a pass and the random one beside it; a worker keeps the last ones."""
-    found = {"weights": whole.source.digest(), "inputs": inputs_digest(_read_again(whole.inputs))}
-    for name, digest in found.items():
+    digests = {"weights": whole.source.digest(), "inputs": inputs_digest(_read_again(whole.inputs))}
+    for name, digest in digests.items():
         if digest != whole.digests[name]:
             raise ValueError(
                 f"{name} must be the same for every worker, got SHA-256 {digest[:12]} and not "

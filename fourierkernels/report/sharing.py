@@ -44,9 +44,9 @@ def measure_together(
     place = None if team.resume is None else Path(team.resume) / KEPT
     with kept_or_scratch(place) as folder:
         of = _agreed(folder, team.shards, facts)
-        shards = [Shard(one, number, of) for one in passes for number in range(of)]
+        shards = [Shard(whole, number, of) for whole in passes for number in range(of)]
         todo = [shard for shard in shards if _read(folder, shard) is None]
-        left = {one.network: sum(shard.whole is one for shard in todo) for one in passes}
+        left = {whole.network: sum(shard.whole is whole for shard in todo) for whole in passes}
         try:
             with spread(SHARDS, todo, workers=team.workers, scheduler=team.scheduler) as finished:
                 for shard, content in finished:
@@ -57,7 +57,7 @@ def measure_together(
             forget_networks()
             if not any(folder.glob("*.npz")):  # so that nothing blocks a corrected call
                 (folder / _MANIFEST).unlink()
-        return {one.network: _added_up(folder, one, of) for one in passes}
+        return {whole.network: _added_up(folder, whole, of) for whole in passes}
 
 
 def _agreed(folder: Path, shards: int, facts: Mapping[str, object]) -> int:
@@ -73,8 +73,8 @@ def _agreed(folder: Path, shards: int, facts: Mapping[str, object]) -> int:
         write_text(file, json.dumps({"shards": shards, "facts": mine}, indent=1) + "\n")
         return shards
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        theirs, count = dict(found["facts"]), int(found["shards"])
+        record = json.loads(file.read_text(encoding="utf-8"))
+        theirs, count = dict(record["facts"]), int(record["shards"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{file} must say what the shards beside it are of, got {error}"
@@ -95,19 +95,19 @@ def _file(folder: Path, shard: Shard) -> Path:
 def _read(folder: Path, shard: Shard) -> Any:
     """Return what is kept of a shard; None if it is not there, damaged, or of another report."""
     try:
-        found = unpacked(_file(folder, shard).read_bytes())
+        content = unpacked(_file(folder, shard).read_bytes())
     except (OSError, ValueError):  # it is measured again
         return None
-    return found if found["key"] == shard.key else None
+    return content if content["key"] == shard.key else None
 
 
 def _added_up(folder: Path, whole: Pass, of: int) -> HeadProfile:
     asked = whole.measures(None)
     counts = None
     for place in range(of):
-        found = _read(folder, Shard(whole, place, of))
-        asked.merge(found["states"])
-        counts = InputCounts(**found["counts"])
+        content = _read(folder, Shard(whole, place, of))
+        asked.merge(content["states"])
+        counts = InputCounts(**content["counts"])
     if counts is None:
         raise ValueError(f"shards must be at least one, got {of}")
     check_counts(counts, whole.read.context)

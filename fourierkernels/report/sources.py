@@ -127,13 +127,13 @@ class ModelSource:
         if isinstance(self.inputs, Batches):
             first = next(batch_rows(self.inputs))
             return batch_checkpoint(self.model, first, tokenizer=given, part=self.part)
-        found = model_checkpoint(self.model, tokenizer=given, part=self.part)
-        if found.reads_texts and given is None and self.tokens == "auto":
+        checkpoint = model_checkpoint(self.model, tokenizer=given, part=self.part)
+        if checkpoint.reads_texts and given is None and self.tokens == "auto":
             raise ValueError(
                 "tokenizer must be given for texts and a model in memory, got None and none that "
                 f"can be read for {self.name}: head_report(model, texts, tokenizer=...)"
             )
-        return found
+        return checkpoint
 
     def draw(self, seed: int) -> Checkpoint | None:
         """Build it with random weights, if there is a rule."""

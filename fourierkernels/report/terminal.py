@@ -64,9 +64,9 @@ def heads_table(
             table.add_section()
         table.add_row(label, *cells)
     if shares:
-        by_title = {CONTROLS[name].title: one for name, one in shares.items()}
+        by_title = {CONTROLS[name].title: share for name, share in shares.items()}
         known = [by_title.get(name) for name in summaries]
-        cells = [["", ""] if one is None else _share(one) for one in known]
+        cells = [["", ""] if share is None else _share(share) for share in known]
         for label, *row in zip(("shared", f"its {LEVEL:.0%} interval"), *cells, strict=True):
             table.add_row(label, *row)
     return table
@@ -122,12 +122,13 @@ def statistics_table(statistics: Mapping[str, StatisticSummary]) -> Table:
     table = Table()
     for title in ("statistic", "mean", "least, of head", "greatest, of head", "unit"):
         table.add_column(title, justify="left" if title in {"statistic", "unit"} else "right")
-    for name, one in statistics.items():
+    for name, summary in statistics.items():
         ends = (
-            _named(one.mean, place) for place in (np.nanargmin(one.mean), np.nanargmax(one.mean))
+            _named(summary.mean, place)
+            for place in (np.nanargmin(summary.mean), np.nanargmax(summary.mean))
         )
         table.add_row(
-            name.replace("_", " "), f"{np.nanmean(one.mean):.3f}", *ends, STATISTICS[name].unit
+            name.replace("_", " "), f"{np.nanmean(summary.mean):.3f}", *ends, STATISTICS[name].unit
         )
     return table
 
@@ -149,16 +150,16 @@ def roles_table(roles: Mapping[str, RoleSummary]) -> Table:
         "by chance",
     ):
         table.add_column(title, justify="left" if title == "keys" else "right")
-    for name, one in roles.items():
-        known = np.isfinite(one.score)
-        place = np.unravel_index(np.nanargmax(one.score - one.chance), one.score.shape)
-        count, mostly, ends = "–", "–", f"{one.score[place]:.3f}"
-        if one.tested:
-            count = f"{int(one.above.sum())} of {int(known.sum())} heads"
-            mostly = str(int((one.above & (one.share > MOSTLY)).sum()))
-            ends += f" ({one.low[place]:.3f} to {one.high[place]:.3f})"
+    for name, summary in roles.items():
+        known = np.isfinite(summary.score)
+        place = np.unravel_index(np.nanargmax(summary.score - summary.chance), summary.score.shape)
+        count, mostly, ends = "–", "–", f"{summary.score[place]:.3f}"
+        if summary.tested:
+            count = f"{int(summary.above.sum())} of {int(known.sum())} heads"
+            mostly = str(int((summary.above & (summary.share > MOSTLY)).sum()))
+            ends += f" ({summary.low[place]:.3f} to {summary.high[place]:.3f})"
         head = f"{place[0] + 1}.{place[1] + 1}"
-        table.add_row(ROLES[name].keys, count, mostly, head, ends, f"{one.chance[place]:.3f}")
+        table.add_row(ROLES[name].keys, count, mostly, head, ends, f"{summary.chance[place]:.3f}")
     return table
 
 
@@ -170,8 +171,8 @@ def null_table(null: NullComparison) -> Table:
     places = decimals(null.observed, null.null)
     ends = zip(null.observed, null.low, null.high, null.p_value, strict=True)
     for layer, (observed, low, high, p) in enumerate(ends, start=1):
-        found, least, most = (f"{value:.{places}f}" for value in (observed, low, high))
-        table.add_row(str(layer), found, f"{least} to {most}", f"{p:.3f}")
+        value, least, most = (f"{value:.{places}f}" for value in (observed, low, high))
+        table.add_row(str(layer), value, f"{least} to {most}", f"{p:.3f}")
     return table
 
 

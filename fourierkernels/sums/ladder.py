@@ -178,8 +178,8 @@ class LadderSum(BandlimitedSum):
         alone: Sequence[tuple[str, ...]] = (),
     ) -> list[KernelSums]:
         """Return the sums of all `parts`, then those of `alone`, which are without responses."""
-        found = [self._sums(queries, names, self._columns) for names in parts]
-        return found + [self._sums(queries, names, 1) for names in alone]
+        sums = [self._sums(queries, names, self._columns) for names in parts]
+        return sums + [self._sums(queries, names, 1) for names in alone]
 
     def _sums(self, queries: FloatArray, names: tuple[str, ...], columns: int) -> KernelSums:
         if names not in self._modes:
@@ -198,11 +198,11 @@ class LadderSum(BandlimitedSum):
         for stop, start in pairwise(self._ladder.starts):
             rows = slice(start, stop)
             nodes, basis = lagrange(self._factors[rows], self._ladder.nodes)
-            own, tables = self._tables(nodes, names)
-            inner = total[_within(own, grid)]
+            inner_grid, tables = self._tables(nodes, names)
+            inner = total[_within(inner_grid, grid)]
             for some in _batches(len(nodes), inner.nbytes):
                 shares = (basis[some, None] * strengths[:, rows]).reshape(-1, stop - start)
-                spectra = forward(self._points[rows], shares, own, self._box, eps=self._eps)
+                spectra = forward(self._points[rows], shares, inner_grid, self._box, eps=self._eps)
                 each = spectra.reshape(-1, *inner.shape)
                 for place, spectrum in zip(range(len(nodes))[some], each, strict=True):
                     inner += spectrum * mode_product([table[place] for table in tables])
@@ -256,11 +256,11 @@ def lagrange(factors: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
     >>> bool(np.allclose(at**5 @ basis, np.linspace(1.0, 2.0, 50) ** 5))
     True
     """
-    own, place = np.unique(factors, return_inverse=True)
-    if len(own) <= nodes:
-        return own, np.asarray(np.arange(len(own))[:, None] == place, np.float64)
+    distinct, place = np.unique(factors, return_inverse=True)
+    if len(distinct) <= nodes:
+        return distinct, np.asarray(np.arange(len(distinct))[:, None] == place, np.float64)
     angles = np.pi * (np.arange(nodes) + 0.5) / nodes
-    middle, half = 0.5 * (own[-1] + own[0]), 0.5 * (own[-1] - own[0])
+    middle, half = 0.5 * (distinct[-1] + distinct[0]), 0.5 * (distinct[-1] - distinct[0])
     at = middle + half * np.cos(angles)
     gaps = factors - at[:, None]
     hit = gaps == 0.0

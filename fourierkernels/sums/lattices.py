@@ -105,10 +105,10 @@ class Windows:
         spread(points, strengths, self._lattice, values.reshape(-1))
         for d, size in enumerate(self._sizes):
             values = _folded(values, d + 1, size)
-        found = self._ahead(values)
+        modes = self._ahead(values)
         for d, factor in enumerate(self._factors):
-            found *= _along(np.conj(factor), d + 1, found.ndim)
-        return found
+            modes *= _along(np.conj(factor), d + 1, modes.ndim)
+        return modes
 
     def backward(self, points: FloatArray, halves: ComplexArray) -> FloatArray:
         """Return the real sums at queries, shape ``(t, m)``."""
@@ -141,29 +141,29 @@ class Windows:
     def _ahead(self, values: FloatArray) -> ComplexArray:
         """Return the modes of values that begin at cell 0."""
         half = self._modes[0] // 2
-        found = fft.rfft(values, self._sizes[0], axis=1, workers=self._threads)[:, :half]
+        modes = fft.rfft(values, self._sizes[0], axis=1, workers=self._threads)[:, :half]
         for d in range(1, len(self._modes)):
-            full = fft.fft(found, self._sizes[d], axis=d + 1, workers=self._threads)
+            full = fft.fft(modes, self._sizes[d], axis=d + 1, workers=self._threads)
             highest = self._modes[d] // 2 - 1
             ends = (np.arange(-highest, 0) + self._sizes[d], np.arange(highest + 1))
-            found = full.take(np.concatenate(ends), axis=d + 1)
-        return np.ascontiguousarray(found)
+            modes = full.take(np.concatenate(ends), axis=d + 1)
+        return np.ascontiguousarray(modes)
 
     def _back(self, halves: ComplexArray) -> FloatArray:
         """Return the values at the cells of the box."""
-        found = halves
+        values = halves
         for d in range(len(self._modes) - 1, 0, -1):
             size, highest = self._sizes[d], self._modes[d] // 2 - 1
-            wide = np.zeros((*found.shape[: d + 1], size, *found.shape[d + 2 :]), np.complex128)
+            wide = np.zeros((*values.shape[: d + 1], size, *values.shape[d + 2 :]), np.complex128)
             lead = (slice(None),) * (d + 1)
-            wide[(*lead, slice(0, highest + 1))] = found[(*lead, slice(highest, None))]
-            wide[(*lead, slice(size - highest, size))] = found[(*lead, slice(0, highest))]
+            wide[(*lead, slice(0, highest + 1))] = values[(*lead, slice(highest, None))]
+            wide[(*lead, slice(size - highest, size))] = values[(*lead, slice(0, highest))]
             full = fft.ifft(
                 wide, axis=d + 1, norm="forward", workers=self._threads, overwrite_x=True
             )
-            found = _unfolded(full, d + 1, self._shape[d])
+            values = _unfolded(full, d + 1, self._shape[d])
         real: FloatArray = fft.irfft(
-            found, self._sizes[0], axis=1, norm="forward", workers=self._threads
+            values, self._sizes[0], axis=1, norm="forward", workers=self._threads
         )
         return np.ascontiguousarray(_unfolded(real, 1, self._shape[0]))
 

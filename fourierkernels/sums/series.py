@@ -55,8 +55,8 @@ def fourier_series(
         The highest moment that the period and the modes must serve, at least that of the part.
     """
     among, radii = (radius, radius), np.array([radius])
-    found = series_table(kernel, radii, reach, tol=tol, part=part, moment=moment, among=among)
-    return Series(found.period, found.coefficients[0])
+    table = series_table(kernel, radii, reach, tol=tol, part=part, moment=moment, among=among)
+    return Series(table.period, table.coefficients[0])
 
 
 def series_table(

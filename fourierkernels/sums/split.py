@@ -68,11 +68,11 @@ class SplitSum:
     def _pairs(self, parts: tuple[str, ...], *, outer: bool) -> _Pairwise:
         """Return sums over pairs with the samples outside or inside, prepared on first use."""
         compiled = self._compiled and set(parts) == {"value"}
-        found = self._pairwise.get((outer, compiled))
-        if found is None:
-            found = self._prepared(self._outer if outer else self._inner, compiled=compiled)
-            self._pairwise[outer, compiled] = found
-        return found
+        pairwise = self._pairwise.get((outer, compiled))
+        if pairwise is None:
+            pairwise = self._prepared(self._outer if outer else self._inner, compiled=compiled)
+            self._pairwise[outer, compiled] = pairwise
+        return pairwise
 
     def _prepared(self, samples: tuple[FloatArray, ...], *, compiled: bool) -> _Pairwise:
         points, weights, responses = samples

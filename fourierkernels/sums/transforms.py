@@ -171,14 +171,14 @@ def choice(modes: tuple[float, ...], count: int, columns: int, eps: float) -> Ch
 
 def ways(modes: tuple[float, ...], count: int, columns: int, eps: float) -> list[Choice]:
     """Return all ways, moments last."""
-    found = [
+    choices = [
         _windows(modes, width, oversampling, count, columns)
         for width in _WIDTHS
         if (oversampling := _oversampling(width, eps)) <= _OVERSAMPLING[1]
     ]
     if len(modes) == 1:
-        found.append(_moments(modes[0], count, columns, eps))
-    return found
+        choices.append(_moments(modes[0], count, columns, eps))
+    return choices
 
 
 def _oversampling(width: int, eps: float) -> float:

@@ -64,9 +64,13 @@ class _Settings:
         """Return the factor of B A for a module: alpha / r, or alpha / sqrt(r)."""
         if not self.ranked and rank != self.rank:
             raise ValueError(f"lora_A of {name} must have r = {self.rank} rows, got {rank}")
-        fits = (one for one in self.alphas if f".{name}".endswith(f".{one}") or one == f"^{name}")
-        found = next(fits, None)
-        alpha = self.alpha if found is None else self.alphas[found]
+        fits = (
+            pattern
+            for pattern in self.alphas
+            if f".{name}".endswith(f".{pattern}") or pattern == f"^{name}"
+        )
+        pattern = next(fits, None)
+        alpha = self.alpha if pattern is None else self.alphas[pattern]
         return alpha / (math.sqrt(rank) if self.rooted else rank)
 
 
@@ -95,7 +99,7 @@ def merge_adapter(model: Any, folder: Path, untrained: tuple[str, ...]) -> tuple
     """
     text = (folder / ADAPTER).read_text(encoding="utf-8", errors="replace")
     settings = _settings(read_config(text, ADAPTER))
-    tensors = {_own(name): one for name, one in read_tensors(adapter_weights(folder)).items()}
+    tensors = {_own(name): tensor for name, tensor in read_tensors(adapter_weights(folder)).items()}
     products, whole = _sorted(tensors)
     for name in settings.whole:
         if not any(f".{name}." in f".{key}" for key in whole):
@@ -128,7 +132,7 @@ def _settings(config: Mapping[str, Any]) -> _Settings:
     rank, whole = config.get("r"), config.get("modules_to_save") or []
     if not (isinstance(rank, int) and rank > 0):
         raise ValueError(f"r in {ADAPTER} must be a positive integer, got {rank!r:.80}")
-    if not (isinstance(whole, list) and all(isinstance(one, str) for one in whole)):
+    if not (isinstance(whole, list) and all(isinstance(layer, str) for layer in whole)):
         raise ValueError(f"modules_to_save in {ADAPTER} must be names, got {whole!r:.80}")
     ranks, alphas = (_pattern(config, key) for key in ("rank_pattern", "alpha_pattern"))
     alpha = _number("lora_alpha", config.get("lora_alpha"))
@@ -136,10 +140,10 @@ def _settings(config: Mapping[str, Any]) -> _Settings:
 
 
 def _pattern(config: Mapping[str, Any], key: str) -> dict[str, float]:
-    found = config.get(key) or {}
-    if not (isinstance(found, dict) and all(_NAME.fullmatch(one) for one in found)):
-        raise ValueError(f"{key} in {ADAPTER} must have names of modules, got {found!r:.80}")
-    return {one: _number(key, value) for one, value in found.items()}
+    by_module = config.get(key) or {}
+    if not (isinstance(by_module, dict) and all(_NAME.fullmatch(module) for module in by_module)):
+        raise ValueError(f"{key} in {ADAPTER} must have names of modules, got {by_module!r:.80}")
+    return {module: _number(key, value) for module, value in by_module.items()}
 
 
 def _number(key: str, value: Any) -> float:
@@ -172,9 +176,9 @@ def _sorted(
 def _find(model: Any, name: str) -> str | None:
     """Return a model's name of an adapted module; None if it belongs to a head that is left out."""
     modules, prefix = dict(model.named_modules()), model.base_model_prefix
-    for one in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}"):
-        if one in modules:
-            return one
+    for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}"):
+        if candidate in modules:
+            return candidate
     top = name.partition(".")[0]
     if model.base_model is model and top != prefix and top not in dict(model.named_children()):
         return None
@@ -187,12 +191,12 @@ def _find(model: Any, name: str) -> str | None:
 def _put(model: Any, name: str, tensor: Tensor) -> str:
     """Replace a parameter or buffer by one that was saved whole; return its name."""
     owner, _, last = name.rpartition(".")
-    found = _find(model, owner)
-    if found is None:
+    path = _find(model, owner)
+    if path is None:
         return name
-    module = model.get_submodule(found)
-    own = getattr(module, last, None)
-    shape = tuple(own.shape) if isinstance(own, Tensor) else None
+    module = model.get_submodule(path)
+    weight = getattr(module, last, None)
+    shape = tuple(weight.shape) if isinstance(weight, Tensor) else None
     if shape != tuple(tensor.shape):
         raise ValueError(
             f"adapter must hold {name!r:.120} of shape {shape}, got {tuple(tensor.shape)}"
@@ -200,17 +204,17 @@ def _put(model: Any, name: str, tensor: Tensor) -> str:
             else f"adapter must hold parameters of {type(model).__name__}, got {name!r:.120}"
         )
     _replace(module, last, tensor)
-    return f"{found}.{last}"
+    return f"{path}.{last}"
 
 
 def _add(model: Any, name: str, parts: Mapping[str, Tensor], settings: _Settings) -> bool:
     """Add the product of a module to its weight; return whether the model has the module."""
-    found = _find(model, name)
-    if found is None:
+    path = _find(model, name)
+    if path is None:
         return False
-    module = model.get_submodule(found)
+    module = model.get_submodule(path)
     if not isinstance(module, nn.Linear | nn.Embedding | Conv1D):
-        raise ValueError(f"LoRA must be of linear layers or embeddings, got {found}")
+        raise ValueError(f"LoRA must be of linear layers or embeddings, got {path}")
     if not {"A", "B"} <= parts.keys():
         raise ValueError(f"adapter must hold A and B of {name!r:.120}, got {', '.join(parts)}")
     a, b = parts["A"], parts["B"]
@@ -236,9 +240,9 @@ def _add(model: Any, name: str, parts: Mapping[str, Tensor], settings: _Settings
 
 def _replace(module: nn.Module, name: str, tensor: Tensor) -> None:
     """Put other values in a parameter or buffer of one module, and of none that it is tied to."""
-    own: Tensor = getattr(module, name)
+    weight: Tensor = getattr(module, name)
     if not torch.isfinite(tensor).all():
         raise ValueError(f"merged weights must be finite, got others in {name}")
-    values = tensor.to(own.dtype).clone()
-    is_parameter = isinstance(own, nn.Parameter)
+    values = tensor.to(weight.dtype).clone()
+    is_parameter = isinstance(weight, nn.Parameter)
     setattr(module, name, nn.Parameter(values, requires_grad=False) if is_parameter else values)

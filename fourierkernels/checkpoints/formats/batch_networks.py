@@ -68,9 +68,9 @@ class BatchCheckpoint(Checkpoint):
     def forward(self, batch: Sequence[Row]) -> Any:
         """Run the model on rows of equal keys."""
         place, decodes = device_of(self.model), self.inner is self.model
-        entries = {name: one.to(place) for name, one in joined(batch).items()}
+        entries = {name: entry.to(place) for name, entry in joined(batch).items()}
         alone = [entries.pop("")] if "" in entries else []
-        read = {k: one for k, one in entries.items() if decodes or not k.startswith("decoder_")}
+        read = {k: entry for k, entry in entries.items() if decodes or not k.startswith("decoder_")}
         with must_run("network must read the rows of the batches", type(self.model).__name__):
             return self.inner(*alone, **read)
 
@@ -99,8 +99,8 @@ class BatchCheckpoint(Checkpoint):
         keys = np.asarray(self.sides(item)[1], dtype=np.int64)
         if not marks or not len(keys):
             return None
-        found, image = np.isin(keys, sorted(marks)), self.image_tokens(item)
-        return found if image is None else found & ~image
+        marked, image = np.isin(keys, sorted(marks)), self.image_tokens(item)
+        return marked if image is None else marked & ~image
 
     def image_tokens(self, item: Row) -> BoolArray | None:
         """Return the tokens in whose place a language model reads pieces of an image.
@@ -112,8 +112,10 @@ class BatchCheckpoint(Checkpoint):
         if not np.any(marks):
             return None
         modules = self.inner.named_modules()
-        own = [type(one).__name__ for name, one in modules if name.startswith(self.calls.inside)]
-        return None if any(name.endswith("CrossAttention") for name in own) else marks
+        kinds = [
+            type(module).__name__ for name, module in modules if name.startswith(self.calls.inside)
+        ]
+        return None if any(name.endswith("CrossAttention") for name in kinds) else marks
 
     def spans(self, item: Row) -> tuple[int, int] | None:
         """Return the numbers of queries and keys, where they follow from those of the tokens."""
@@ -135,7 +137,8 @@ class BatchCheckpoint(Checkpoint):
         others in both, long rows are estimated, and run in slabs, as texts are.
         """
         added, most = set[tuple[int, int]](), min(TRIED, max(2, row.length()))
-        if any(one.ndim > 3 and "mask" not in name for name, one in row.entries.items()):  # images
+        # Images have four dimensions.
+        if any(entry.ndim > 3 and "mask" not in name for name, entry in row.entries.items()):
             return replace(self, windowed={texts for texts, _, _ in self._shapes(row)} != {1})
         for count in (most, most - 1):
             piece = row.beginning(count)

@@ -56,11 +56,11 @@ def read_preprocessing(
         chosen = _from_rules(rules, default)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{file.name} must say how images are read, got {error!r}") from error
-    found = chosen.crop or chosen.size
-    if found not in {(height, width), None}:  # None: each image must have the size itself
+    expected = chosen.crop or chosen.size
+    if expected not in {(height, width), None}:  # None: each image must have the size itself
         raise ValueError(
             f"{file.name} must lead to images of {height} x {width}, which the network reads, "
-            f"got {found}"
+            f"got {expected}"
         )
     return chosen
 
@@ -218,8 +218,8 @@ class ImageCheckpoint(Checkpoint):
             must_run(f"network must read images of shape {self.shape}", type(self.model).__name__),
         ):
             self.call(torch.zeros(1, *self.shape).to(next(self.model.parameters())))
-        own = self.own_calls(calls)
-        shapes = [(len(one.maps), *map(int, one.maps.shape[2:])) for one in own]
+        kept = self.own_calls(calls)
+        shapes = [(len(call.maps), *map(int, call.maps.shape[2:])) for call in kept]
         if not shapes:
             raise ValueError(f"checkpoint must have attention, {calls.nothing(self.model)}")
         n = shapes[0][-1]

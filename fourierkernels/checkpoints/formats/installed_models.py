@@ -62,16 +62,16 @@ def _installed_class(model_class: str, *, away_from: Path) -> Callable[..., nn.M
                     f"model_class must not come from the folder of the weights, got {place}: "
                     "no code of a checkpoint is run"
                 )
-    found = getattr(importlib.import_module(module), name, None)
-    if not (inspect.isclass(found) and issubclass(found, nn.Module)):
+    model = getattr(importlib.import_module(module), name, None)
+    if not (inspect.isclass(model) and issubclass(model, nn.Module)):
         raise ValueError(f"model_class must be a torch module, got {model_class!r}")
-    return found
+    return model
 
 
 def _find_spec(module: str, path: Sequence[str] | None) -> Any:
     """Find a module without importing; importlib.util would import the packages around it."""
-    found = (finder.find_spec(module, path) for finder in sys.meta_path)
-    return next((spec for spec in found if spec is not None), None)
+    specs = (finder.find_spec(module, path) for finder in sys.meta_path)
+    return next((spec for spec in specs if spec is not None), None)
 
 
 def _lies_in(place: Path, folder: Path) -> bool:

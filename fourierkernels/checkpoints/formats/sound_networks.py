@@ -53,7 +53,9 @@ class SoundCheckpoint(Checkpoint):
 
     def forward(self, batch: Sequence[Path]) -> Any:
         """Read sounds and run the model on them."""
-        return self.model(**{self.input_name: torch.cat([self._features(one) for one in batch])})
+        return self.model(
+            **{self.input_name: torch.cat([self._features(sound) for sound in batch])}
+        )
 
     def padding_key(self, item: Path) -> Hashable:
         """Return the sound itself."""

@@ -101,10 +101,10 @@ def _names_no_type(folder: Path) -> bool:
 
 def _named_class(model_class: str) -> Any:
     """Return a model class of transformers by its name."""
-    found = getattr(transformers, model_class, None)
-    if not (inspect.isclass(found) and issubclass(found, transformers.PreTrainedModel)):
+    model = getattr(transformers, model_class, None)
+    if not (inspect.isclass(model) and issubclass(model, transformers.PreTrainedModel)):
         raise ValueError(f"model_class must be a model of transformers, got {model_class!r}")
-    return found
+    return model
 
 
 def _build(folder: Path, model_class: str | None) -> Loaded:
@@ -123,8 +123,8 @@ def _load(folder: Path, model_class: str | None) -> Loaded:
     Also return the parameters behind the last map that they leave at random values, and a note if
     they hold tensors of the body that the network of the config does not have.
     """
-    if model_class is not None and (found := _load_side(folder, model_class)) is not None:
-        return found
+    if model_class is not None and (side := _load_side(folder, model_class)) is not None:
+        return side
     config = _config(folder, model_class)
     owner = transformers.AutoModel if model_class is None else _named_class(model_class)
     with one_line(f"weights of {folder.name} cannot be read"):
@@ -193,14 +193,14 @@ def _build_from_tensors(
             **_EAGER,
         )
     misshapen = {key for key, *_ in report["mismatched_keys"]}
-    found = {
+    misfits = {
         "missing": report["missing_keys"] - recomputed(model, report["missing_keys"]),
         "unexpected": report["unexpected_keys"],
         "misshapen": misshapen,
     }
-    if any(found.values()):
+    if any(misfits.values()):
         text = "; ".join(
-            f"{len(keys)} {kind}, first {min(keys)}" for kind, keys in found.items() if keys
+            f"{len(keys)} {kind}, first {min(keys)}" for kind, keys in misfits.items() if keys
         )
         raise ValueError(f"weights of {name} must be the tensors of {model_class}, got {text}")
     return model
@@ -212,9 +212,9 @@ def _names(owner: Any, config: Any) -> list[str]:
     Also those with and without the prefix of the network inside, which transformers adds and drops.
     """
     with torch.device("meta"):
-        own = list(owner._from_config(config).state_dict())
+        names = list(owner._from_config(config).state_dict())
     base = f"{owner.base_model_prefix}."
-    return [*own, *(base + name for name in own), *(name.removeprefix(base) for name in own)]
+    return [*names, *(base + name for name in names), *(name.removeprefix(base) for name in names)]
 
 
 def _check_complete(name: str, model: Any, report: Any) -> tuple[str, ...]:

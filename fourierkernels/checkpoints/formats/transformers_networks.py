@@ -110,7 +110,7 @@ def attended_part(model: Any, part: str | None) -> tuple[Any, AttentionPart, Cal
 
 def place_within(model: Any, part: Any) -> str:
     """Return what the names of the modules within a part begin with; "." if it is no part."""
-    return next((name for name, one in model.named_modules() if one is part), "") + "."
+    return next((name for name, module in model.named_modules() if module is part), "") + "."
 
 
 def reads_images_too(model: Any) -> bool:
@@ -124,12 +124,12 @@ def _main_input(model: Any) -> str:
     given = inspect.signature(model.forward).parameters
     # CLIP and its kin run on both together only.
     if reads_images_too(model) and hasattr(model, "logit_scale"):
-        named = " or ".join(f"--model-class {one}" for one in sides(model))
+        named = " or ".join(f"--model-class {side}" for side in sides(model))
         raise ValueError(
             f"checkpoint must read token ids or images, got both in {type(model).__name__}"
             f"{named and f': name one side ({named})'}"
         )
-    known = [one for one in ("input_ids", "pixel_values", *SOUNDS) if one in given]
+    known = [name for name in ("input_ids", "pixel_values", *SOUNDS) if name in given]
     if not known:
         raise ValueError(
             f"checkpoint must read token ids, images or sounds, got {type(model).__name__}"
@@ -162,12 +162,12 @@ def _part(model: Any, part: str | None) -> AttentionPart:
 def _vocabulary(model: Any) -> int:
     """Return the number of token ids; CANINE reads any character of Unicode and counts none."""
     config = model.config.get_text_config()
-    found = getattr(config, "vocab_size", None)
-    if found is None and config.model_type != "canine":
+    size = getattr(config, "vocab_size", None)
+    if size is None and config.model_type != "canine":
         raise ValueError(
             f"checkpoint must say its number of token ids (vocab_size), got {type(model).__name__}"
         )
-    return sys.maxunicode + 1 if found is None else int(found)
+    return sys.maxunicode + 1 if size is None else int(size)
 
 
 def _position_limit(model: Any) -> int | None:
@@ -176,8 +176,8 @@ def _position_limit(model: Any) -> int | None:
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None):
             return int(module.weight.shape[0] - module.padding_idx - 1)
     config = model.config.get_text_config()
-    found = (getattr(config, name, None) for name in _LIMITS)
-    limit = next((limit for limit in found if limit is not None), None)
+    limits = (getattr(config, name, None) for name in _LIMITS)
+    limit = next((limit for limit in limits if limit is not None), None)
     return int(limit) if limit and limit > 0 else None
 
 
@@ -208,9 +208,9 @@ def _generation(folder: Path | None) -> Mapping[str, Any]:
     if file is None or not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file.name} must be a JSON object, got {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{file.name} must be a JSON object, got {type(found).__name__}")
-    return found
+    if not isinstance(content, dict):
+        raise ValueError(f"{file.name} must be a JSON object, got {type(content).__name__}")
+    return content

@@ -39,10 +39,10 @@ def _parts(file: Path) -> set[str]:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file.name} must be UTF-8, got {error}") from error
-    found: Any = read_config(text, file.name).get("weight_map")
-    if not isinstance(found, dict) or not all(isinstance(part, str) for part in found.values()):
+    files: Any = read_config(text, file.name).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(part, str) for part in files.values()):
         raise ValueError(f"{file.name} must have a weight_map of names and files, got none")
-    return set(found.values())
+    return set(files.values())
 
 
 def _check_inside(folder: Path, part: str, name: str) -> None:
@@ -53,7 +53,7 @@ def _check_inside(folder: Path, part: str, name: str) -> None:
         homes = [home]
         if home.parent.name == _SNAPSHOTS:
             homes.append(home.parent.parent / _BLOBS)
-        inside = any(target.is_relative_to(one) for one in homes)
+        inside = any(target.is_relative_to(home) for home in homes)
     if not inside:
         raise ValueError(f"{name} must list files inside its folder, got {part!r}")
 
@@ -114,9 +114,9 @@ def unused_note(name: str, model: Any, unexpected: Collection[str]) -> tuple[str
         Names of tensors that it does not have.
     """
     body, prefix = model.base_model, f"{model.base_model_prefix}."
-    own, buffers = dict(body.named_children()), dict(body.named_buffers())
+    children, buffers = dict(body.named_children()), dict(body.named_buffers())
     bare = {key.removeprefix(prefix) for key in unexpected} - buffers.keys()
-    unused = sorted(key for key in bare if own.get(key.partition(".")[0]) is not None)
+    unused = sorted(key for key in bare if children.get(key.partition(".")[0]) is not None)
     if not unused:
         return ()
     return (
@@ -142,11 +142,18 @@ def class_hint(model: Any, missing: Sequence[str]) -> str:
     """
     name = type(model).__name__
     named = getattr(model.config, "architectures", None)
-    candidates = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
-    for one in dict.fromkeys((*candidates, f"{name.removesuffix('Model')}EncoderModel")):
-        if one != name and is_model(one) and not _has_any(one, model.config, missing):
+    candidates = (
+        [model for model in named if isinstance(model, str)] if isinstance(named, list) else []
+    )
+    for candidate in dict.fromkeys((*candidates, f"{name.removesuffix('Model')}EncoderModel")):
+        if (
+            candidate != name
+            and is_model(candidate)
+            and not _has_any(candidate, model.config, missing)
+        ):
             return (
-                f"; the weights may be those of {one}, which has to be named: --model-class {one}"
+                f"; the weights may be those of {candidate}, which has to be named: "
+                f"--model-class {candidate}"
             )
     return ""
 
@@ -175,8 +182,8 @@ def take_side(model: Any, name: str) -> Any:
 
 def is_model(name: str) -> bool:
     """Return whether transformers has a model of that name."""
-    found = getattr(transformers, name, None)
-    return isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
+    model = getattr(transformers, name, None)
+    return isinstance(model, type) and issubclass(model, transformers.PreTrainedModel)
 
 
 def _reads_one_input(part: Any) -> bool:
@@ -185,7 +192,11 @@ def _reads_one_input(part: Any) -> bool:
     given = inspect.signature(part.forward).parameters.values()
     empty = inspect.Parameter.empty
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    needed = [one.name for one in given if one.default is empty and one.kind not in kinds]
+    needed = [
+        parameter.name
+        for parameter in given
+        if parameter.default is empty and parameter.kind not in kinds
+    ]
     return set(needed) <= {"pixel_values", "input_ids"}
 
 
@@ -196,7 +207,7 @@ def _has_any(name: str, config: Any, missing: Iterable[str]) -> bool:
         return True
     try:
         with torch.device("meta"):
-            own = owner._from_config(config).state_dict()
+            keys = owner._from_config(config).state_dict()
     except Exception:  # a class that cannot be built is no hint
         return True
-    return any(key == one or key.endswith(f".{one}") for one in missing for key in own)
+    return any(key == name or key.endswith(f".{name}") for name in missing for key in keys)

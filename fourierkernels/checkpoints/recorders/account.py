@@ -76,13 +76,14 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return function(*args, **given)
         if name in PARTS and (parts := self._in_parts(function, args, given)) is not NotImplemented:
             return parts
-        self._save(args[k] if k < len(args) else given.get(one) for k, one in written)
+        self._save(args[k] if k < len(args) else given.get(parameter) for k, parameter in written)
         result = function(*args, **given)
         self._depart(where, function, args, given, result)
         if fused:
-            names = (one.name for one in function._schema.arguments)
+            names = (argument.name for argument in function._schema.arguments)
             given = {**dict(zip(names, args, strict=False)), **given}
-        made = {one for _, one in written}  # a tensor to write to is no operand, unless in place
+        # A tensor to write to is no operand, unless in place.
+        made = {parameter for _, parameter in written}
         self.take(name, args, {k: x for k, x in given.items() if k not in made}, result, where)
         return result
 
@@ -97,9 +98,9 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = function(*args, **given)
         if is_nested_attention(name, args):
             self.recorded.unread.setdefault(where, NESTED)
-        for one in tensors_in([result]):
-            if not one.is_nested:
-                self.flow.set(one, Fact(READ, ("nested", place_of(one))))
+        for tensor in tensors_in([result]):
+            if not tensor.is_nested:
+                self.flow.set(tensor, Fact(READ, ("nested", place_of(tensor))))
         return result
 
     def _in_parts(self, function: Any, args: Any, given: Any) -> Any:
@@ -114,12 +115,14 @@ class Account(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _save(self, written: Iterable[Any]) -> None:
         """Keep the numbers of recorded tensors whose memory is about to be overwritten."""
-        for one in tensors_in(written):
-            self.recorded.keep(place_of(one))
+        for tensor in tensors_in(written):
+            self.recorded.keep(place_of(tensor))
 
     def take(self, name: str, args: Any, given: Any, result: Any, where: str) -> None:
         """Take in an operation by name, with its arguments and what came out."""
-        results = [one for one in tensors_in([result]) if not (one.is_meta or one.is_nested)]
+        results = [
+            tensor for tensor in tensors_in([result]) if not (tensor.is_meta or tensor.is_nested)
+        ]
         if not results:
             return
         self.following.take(Step(name, args, given, results, where))

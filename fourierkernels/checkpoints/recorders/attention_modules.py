@@ -140,7 +140,7 @@ def _takes(inputs: tuple[Any, ...]) -> bool:
 
     Those that are given the sides of a grid make windows of the sequence themselves.
     """
-    if not inputs or any(isinstance(one, tuple | list) for one in inputs):
+    if not inputs or any(isinstance(value, tuple | list) for value in inputs):
         return False
     return isinstance(inputs[0], Tensor) and inputs[0].ndim == 3
 

@@ -267,20 +267,20 @@ class RecordedCalls(list[AttentionCall]):
     def keep(self, place: int) -> None:
         """Copy recorded numbers whose memory is about to be overwritten."""
         for call in list(self):
-            found = [name for name in _SIDES if place_of(getattr(call, name)) == place != 0]
-            for name in found:
+            shared = [name for name in _SIDES if place_of(getattr(call, name)) == place != 0]
+            for name in shared:
                 setattr(call, name, getattr(call, name).clone())
-            if call.rows is not None and {"queries", "keys"} & set(found):
+            if call.rows is not None and {"queries", "keys"} & set(shared):
                 self.remove(call)
                 self.unread[call.name] = _OVERWRITTEN
 
     def nothing(self, model: nn.Module) -> str:
         """Return why there is nothing to measure: the end of an error's sentence."""
         others = f" of this part beside {len(self)} calls of others" if self else ""
-        found = f"got none{others} in {type(model).__name__}"
+        none = f"got none{others} in {type(model).__name__}"
         if not self.unread:
-            return found
-        return f"{found}: {unread_sentence(self.unread)}"
+            return none
+        return f"{none}: {unread_sentence(self.unread)}"
 
 
 def watched_modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:

@@ -36,14 +36,16 @@ def departure(
     sparse = not left and any(map(_is_sparse, tensors_in([result])))
     if not (foreign or spectra or left or sparse):
         return None
-    read = [one for one in tensors_in((*args, *given.values())) if flow.is_computed(one)]
+    read = [tensor for tensor in tensors_in((*args, *given.values())) if flow.is_computed(tensor)]
     # Arrays, not arguments: what meets itself, as in x · x, is one sequence and no product of two.
-    numbers = {one.data_ptr() for one in read if one.is_floating_point() or one.is_complex()}
+    numbers = {
+        tensor.data_ptr() for tensor in read if tensor.is_floating_point() or tensor.is_complex()
+    }
     if foreign and len(numbers) > 1:
         return f"the operator {function} is none of torch's"
     if spectra and len(numbers) > 1 and all(map(torch.is_complex, read)):
         return _SPECTRA
-    if not any(origin.scores for one in read for origin in flow.of(one).origins):
+    if not any(origin.scores for tensor in read for origin in flow.of(tensor).origins):
         return None
     return _LEFT if left else _SPARSE if sparse else None
 
@@ -52,7 +54,7 @@ def is_nested_attention(name: str, args: Sequence[Any]) -> bool:
     """Tell whether an operation on nested tensors may be of attention: no layer's own product."""
     if name in SOFTMAX or is_fused(name):
         return True
-    return name in PRODUCTS and any(one.is_nested for one in tensors_in(args[1:]))
+    return name in PRODUCTS and any(tensor.is_nested for tensor in tensors_in(args[1:]))
 
 
 def _is_sparse(tensor: Tensor) -> bool:

@@ -128,8 +128,8 @@ def summed(equation: str) -> set[str]:
     >>> sorted(summed("...ij, ...jk -> ...ik"))
     ['j']
     """
-    one, other, made = map(set, terms_of(equation))
-    return (one & other) - made - {"."}
+    left, right, made = map(set, terms_of(equation))
+    return (left & right) - made - {"."}
 
 
 def terms_of(equation: str) -> list[str]:

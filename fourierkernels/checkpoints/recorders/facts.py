@@ -164,11 +164,11 @@ class Sequences(tuple[Hashable, ...]):
     """Several sequences joined in one."""
 
 
-def sequences(found: Hashable) -> tuple[Hashable, ...]:
+def sequences(sequence: Hashable) -> tuple[Hashable, ...]:
     """Return the sequences that one consists of; none of a constant."""
-    if isinstance(found, Sequences):
-        return tuple(found)
-    return () if found is None else (found,)
+    if isinstance(sequence, Sequences):
+        return tuple(sequence)
+    return () if sequence is None else (sequence,)
 
 
 def places_in(tensor: Tensor, fact: Fact) -> int:
@@ -177,12 +177,12 @@ def places_in(tensor: Tensor, fact: Fact) -> int:
     return math.prod(tensor.shape[k] for k in dims if not is_feature(tensor, k, fact))
 
 
-def is_layer(one: Fact, other: Fact, right: Tensor) -> bool:
+def is_layer(left_fact: Fact, right_fact: Fact, right: Tensor) -> bool:
     """Tell whether a product is that of a layer with weights of its own, one matrix for all."""
-    if one.leaf or other.leaf or CONSTANT in (one.level, other.level):
+    if left_fact.leaf or right_fact.leaf or CONSTANT in (left_fact.level, right_fact.level):
         return True
     alike = right.ndim < 3 or right.stride(0) == 0
-    return alike and (one.level, other.level) == (READ, LEARNT)
+    return alike and (left_fact.level, right_fact.level) == (READ, LEARNT)
 
 
 def strides(tensor: Tensor, dim: int) -> tuple[tuple[int, int], ...]:

@@ -48,13 +48,13 @@ def tensors_in(parts: Iterable[Any]) -> Iterator[Tensor]:
 
 def apart(inputs: Any) -> Any:
     """Return inputs with a memory of its own for each that is not another one itself."""
-    found: dict[int, tuple[Any, ...]] = {}
+    layouts: dict[int, tuple[Any, ...]] = {}
 
     def alone(part: Any) -> Any:
         if not isinstance(part, Tensor) or not (place := place_of(part)):
             return part
         what = (part.data_ptr(), part.shape, part.stride())
-        return part if found.setdefault(place, what) == what else part.clone()
+        return part if layouts.setdefault(place, what) == what else part.clone()
 
     return tree_map(alone, inputs)
 
@@ -120,35 +120,39 @@ class Flow:
         """
         if len(operands) < 2:
             return self._alone(operands[0]) if operands else _NOTHING
-        known = [(one.numel(), self._alone(one)) for one in operands]
+        known = [(operand.numel(), self._alone(operand)) for operand in operands]
         most = max(known, key=lambda pair: (pair[1].level, pair[0]))[1]
         facts = [fact for _, fact in known]
-        kept = [pair for pair, one in zip(known, operands, strict=True) if not is_whole(one)]
+        kept = [
+            pair for pair, operand in zip(known, operands, strict=True) if not is_whole(operand)
+        ]
         kept = kept or known
         largest = max(kept, key=lambda pair: (pair[0], pair[1].inside, bool(pair[1].features)))[1]
-        data = max((size for size, one in kept if one.level == READ and not one.counts), default=0)
-        paired = [one for size, one in kept if one.paired and not (one.counts and size <= data)]
+        data = max(
+            (size for size, fact in kept if fact.level == READ and not fact.counts), default=0
+        )
+        paired = [fact for size, fact in kept if fact.paired and not (fact.counts and size <= data)]
         numbers = [fact for _, fact in kept]
-        moved = {one.moved for one in numbers if one.moved}
-        read = [one for one in facts if one.level == READ]
+        moved = {fact.moved for fact in numbers if fact.moved}
+        read = [fact for fact in facts if fact.level == READ]
         return Fact(
             level=most.level,
             sequence=most.sequence,
-            origins=frozenset().union(*(one.origins for one in numbers)),
+            origins=frozenset().union(*(fact.origins for fact in numbers)),
             features=largest.features,
-            weighs=any(one.weighs for one in facts),
+            weighs=any(fact.weighs for fact in facts),
             paired=bool(paired),
-            inside=bool(paired) and all(one.inside for one in paired),
+            inside=bool(paired) and all(fact.inside for fact in paired),
             moved=next(iter(moved)) if len(moved) == 1 else object() if moved else None,
-            told=frozenset().union(*(one.told for one in numbers)),
-            total_of=next((one.total_of for one in facts if one.total_of), None),
-            meetings=frozenset().union(*(one.meetings for one in facts)),
-            rounded=any(one.rounded for one in facts),
-            counts=all(one.counts or one.level == CONSTANT for one in facts),
-            given=all(one.given or one.level == CONSTANT for one in numbers),
-            chosen=any(one.chosen for one in numbers),
-            share=bool(read) and all(one.share for one in read),
-            asked=max(one.asked for one in facts),
+            told=frozenset().union(*(fact.told for fact in numbers)),
+            total_of=next((fact.total_of for fact in facts if fact.total_of), None),
+            meetings=frozenset().union(*(fact.meetings for fact in facts)),
+            rounded=any(fact.rounded for fact in facts),
+            counts=all(fact.counts or fact.level == CONSTANT for fact in facts),
+            given=all(fact.given or fact.level == CONSTANT for fact in numbers),
+            chosen=any(fact.chosen for fact in numbers),
+            share=bool(read) and all(fact.share for fact in read),
+            asked=max(fact.asked for fact in facts),
         )
 
     def _alone(self, tensor: Tensor) -> Fact:
@@ -159,25 +163,27 @@ class Flow:
 
     def follow(self, operands: list[Tensor], results: Iterable[Tensor]) -> None:
         """Take in an operation number by number, or one that moves numbers."""
-        places = {place_of(one) for one in operands}
-        new = [one for one in results if place_of(one) not in places]
+        places = {place_of(operand) for operand in operands}
+        new = [result for result in results if place_of(result) not in places]
         if not new:
             return
         fact = self.merged(operands)
         if len(operands) == 1 and self.of(operands[0]).leaf:
             fact = replace(fact, leaf=True)
-        numbers = [one for one in operands if not is_whole(one)] or operands
+        numbers = [operand for operand in operands if not is_whole(operand)] or operands
         largest = max(numbers, key=Tensor.numel, default=None)
-        for one in new:
-            self.set(one, fact if largest is None else _carried(fact, largest, one))
+        for result in new:
+            self.set(result, fact if largest is None else _carried(fact, largest, result))
 
     def use(self, operands: Iterable[Tensor]) -> None:
         """Know that weights come together with other computed numbers, which are no mask."""
-        numbers = [self.of(one) for one in operands if one.is_floating_point()]
-        known = [one.origins | one.told for one in numbers if one.level == READ and not one.counts]
-        for own in known:
-            if any(own.isdisjoint(others) for others in known):
-                for origin in own:
+        numbers = [self.of(operand) for operand in operands if operand.is_floating_point()]
+        known = [
+            fact.origins | fact.told for fact in numbers if fact.level == READ and not fact.counts
+        ]
+        for origins in known:
+            if any(origins.isdisjoint(others) for others in known):
+                for origin in origins:
                     origin.used = True
 
     def meet(
@@ -202,21 +208,21 @@ class Flow:
         """
         meeting = Meeting(where, fingerprint(result), pools, paired)
         self.meetings.append(meeting)
-        level = max(self.of(one).level for one in operands)
+        level = max(self.of(operand).level for operand in operands)
         sequence = self.of(operands[0]).sequence
         self.mark_read(operands)
         self.set(result, Fact(level, sequence, meetings=frozenset([meeting])))
 
     def mark_read(self, operands: Iterable[Tensor]) -> None:
         """Know that a layer, or a product, reads what came out where weights met values."""
-        for one in operands:
-            for meeting in self.of(one).meetings:
+        for operand in operands:
+            for meeting in self.of(operand).meetings:
                 meeting.read = True
 
     def differ(self, query: Tensor, key: Tensor) -> bool | None:
         """Tell whether keys are those of another sequence than queries; None if not known."""
-        own, others = (sequences(self.of(one).sequence) for one in (query, key))
-        return set(own).isdisjoint(others) if own and others else None
+        of_query, of_key = (sequences(self.of(tensor).sequence) for tensor in (query, key))
+        return set(of_query).isdisjoint(of_key) if of_query and of_key else None
 
 
 def _carried(fact: Fact, operand: Tensor, result: Tensor) -> Fact:
@@ -228,7 +234,7 @@ def _carried(fact: Fact, operand: Tensor, result: Tensor) -> Fact:
     last = operand.ndim if operand.ndim == result.ndim else alike  # dimensions in common
     common = [k for k in range(-last, 0) if operand.shape[k] > 1]
     dims = [k for k in common if is_feature(operand, k, fact)]
-    return replace(fact, features=tuple(one for k in dims for one in strides(result, k)))
+    return replace(fact, features=tuple(bounds for k in dims for bounds in strides(result, k)))
 
 
 def is_plain(tensor: Tensor) -> bool:

@@ -81,8 +81,8 @@ class Following(Reading):
 
     def _einsum(self, step: Step) -> None:
         operands = step.args[1]
-        computed = [one for one in operands if self.flow.is_computed(one)]
-        weights = next((one for one in operands if self.flow.of(one).origins), None)
+        computed = [operand for operand in operands if self.flow.is_computed(operand)]
+        weights = next((operand for operand in operands if self.flow.of(operand).origins), None)
         if contracts(*step.args[:2]):
             self.multiply(step, *operands)
             self._put_out(step, *operands)
@@ -95,12 +95,12 @@ class Following(Reading):
 
     def _put_out(self, step: Step, left: Tensor, right: Tensor) -> None:
         """Know all dimensions that a layer puts out, whose weights have heads of their own."""
-        learnt = [self.flow.of(one).level == LEARNT for one in (left, right)]
+        learnt = [self.flow.of(operand).level == LEARNT for operand in (left, right)]
         fact, (*terms, made) = self.flow.of(step.result), terms_of(step.args[0])
         if fact.features and sum(learnt) == 1 and "." not in made:
             weights, read = terms if learnt[0] else terms[::-1]
-            own = [k for k, name in enumerate(made) if name in weights and name not in read]
-            features = tuple(one for k in own for one in strides(step.result, k))
+            dims = [k for k, name in enumerate(made) if name in weights and name not in read]
+            features = tuple(bounds for k in dims for bounds in strides(step.result, k))
             self.flow.set(step.result, replace(fact, features=features))
 
     def _distance(self, step: Step) -> None:
@@ -112,23 +112,23 @@ class Following(Reading):
     def _add(self, step: Step) -> None:
         """Know weights times values that are added up key by key."""
         parts = list(tensors_in(step.args))
-        facts = [self.flow.of(one) for one in parts]
+        facts = [self.flow.of(part) for part in parts]
         self.follow(step)
         if len(parts) == 2 and is_asked(self.flow, parts, step.result):
             self.flow.set(step.result, replace(self.flow.of(step.result), asked=Asked.ADDED))
         if len(parts) == 3:  # addcmul
             self.weigh(parts[1:], step.result)
             facts = [facts[0], self.flow.of(step.result)]
-        if any(one.multiplied and not one.paired for one in facts):
+        if any(fact.multiplied and not fact.paired for fact in facts):
             self.flow.set(step.result, replace(self.flow.of(step.result), paired=False))
         self.add_difference(step, parts[:2], facts)
         if len(parts) == 2 and all(map(are_chosen, facts)):
             self.meet(step.where, step.result, *parts)  # one of the chosen after another
-        weighing = [one.origins for one in facts if one.weighs]
+        weighing = [fact.origins for fact in facts if fact.weighs]
         if len(weighing) == 2 and all(
-            any(one.scores or one.sampled for one in x) for x in weighing
+            any(origin.scores or origin.sampled for origin in x) for x in weighing
         ):
-            weights = next(one for one in parts if self.flow.of(one).origins)
+            weights = next(part for part in parts if self.flow.of(part).origins)
             self.meet(step.where, step.result, *parts, weights=weights)
 
     def _sum(self, step: Step) -> None:
@@ -157,14 +157,19 @@ class Following(Reading):
         few = results[0].numel() <= math.prod(self.flow.leading)
         counted = few and (fact.counts or not numbers)  # one number of a place: how many are equal
         joins = SUMS | NORMS | TOLD
-        if name in joins and spread and not counted and all(one.sampled for one in fact.origins):
+        if (
+            name in joins
+            and spread
+            and not counted
+            and all(origin.sampled for origin in fact.origins)
+        ):
             if numbers:
                 self.pair(step.where, results[0], replace(new, moved=fact.moved))
                 return
             new = replace(new, paired=fact.given, moved=fact.moved)  # ids that are equal, as told
-        for one in results:  # places of the largest are chosen by all
+        for result in results:  # places of the largest are chosen by all
             self.flow.set(
-                one, replace(new, origins=told, told=frozenset()) if is_whole(one) else new
+                result, replace(new, origins=told, told=frozenset()) if is_whole(result) else new
             )
 
     def _add_up(self, step: Step) -> None:
@@ -185,8 +190,8 @@ class Following(Reading):
     def _scatter(self, step: Step) -> None:
         """Know what is added up by place, as over the edges of a graph."""
         operands = list(tensors_in((*step.args, *step.given.values())))
-        facts = [(one, self.flow.of(one)) for one in operands]
-        weighed = next((one for one, fact in facts if fact.weighs and fact.origins), None)
+        facts = [(operand, self.flow.of(operand)) for operand in operands]
+        weighed = next((operand for operand, fact in facts if fact.weighs and fact.origins), None)
         self.follow(step)
         if weighed is not None:
             self.meet(step.where, step.result, weighed, weights=weighed)

@@ -107,10 +107,12 @@ def edited_heads(
         If no linear layer follows a call, or layers differ in their numbers of heads.
     """
     check_gateable(calls)
-    carriers = {id(one): one for call in calls if (one := _carrier(model, call)) is not None}
+    carriers = {
+        id(module): module for call in calls if (module := _carrier(model, call)) is not None
+    }
     numbers = {id(call): number for number, call in enumerate(calls)}
-    hooked = [one for one in recorded or calls if id(_carrier(model, one)) in carriers]
-    edits = _Edits(edit, calls[0].maps.shape[1], [numbers.get(id(one)) for one in hooked])
+    hooked = [call for call in recorded or calls if id(_carrier(model, call)) in carriers]
+    edits = _Edits(edit, calls[0].maps.shape[1], [numbers.get(id(call)) for call in hooked])
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)

@@ -74,7 +74,7 @@ def asks(flow: Flow, tensor: Tensor) -> bool:
 
 def is_asked(flow: Flow, parts: list[Tensor], result: Tensor) -> bool:
     """Tell whether one of two computed tensors is added at several places of the other."""
-    vector, places = sorted(parts, key=lambda one: (not is_spread(flow, one), one.numel()))
+    vector, places = sorted(parts, key=lambda part: (not is_spread(flow, part), part.numel()))
     fact = flow.of(places)
     if not asks(flow, vector) or fact.level != READ or places.shape != result.shape:
         return False
@@ -96,7 +96,7 @@ def repeat(flow: Flow, step: Step) -> None:
 
 def outliving(fact: Fact, result: Tensor, mixed: int | None) -> frozenset[Origin]:
     """Return the origins that go through a layer; the others are used by it."""
-    kept = frozenset(one for one in fact.origins if one.outlives(result, mixed))
+    kept = frozenset(origin for origin in fact.origins if origin.outlives(result, mixed))
     for origin in (fact.origins | fact.told) - kept:
         origin.used = True
     return kept
@@ -104,13 +104,13 @@ def outliving(fact: Fact, result: Tensor, mixed: int | None) -> frozenset[Origin
 
 def mark_used(facts: Iterable[Fact]) -> None:
     """Know that what is looked up was chosen by scores."""
-    for origin in frozenset[Origin]().union(*(one.origins for one in facts)):
+    for origin in frozenset[Origin]().union(*(fact.origins for fact in facts)):
         origin.used = True
 
 
 def embed(flow: Flow, step: Step) -> None:
     """Know what is looked up in a table: of the sequence of its ids, if these were read."""
-    table, ids = (flow.of(one) for one in step.args[:2])
+    table, ids = (flow.of(argument) for argument in step.args[:2])
     mark_used([ids])
     sequence = ids.sequence if ids.level == READ else table.sequence
     features, level = strides(step.result, -1), max(ids.level, LEARNT)
@@ -121,16 +121,16 @@ def join(flow: Flow, step: Step) -> None:
     """Know several tensors in one: of their sequences, if these are several."""
     parts = list(tensors_in(step.args))
     if step.name == "stack":  # so that features lie where they do in the result
-        parts = [one.unsqueeze(next(iter(step.args[1:]), 0)) for one in parts]
+        parts = [part.unsqueeze(next(iter(step.args[1:]), 0)) for part in parts]
     flow.follow(parts, [step.result])
-    fact, found = flow.of(step.result), dict[Any, None]()
-    for one in parts:
-        found.update(dict.fromkeys(sequences(flow.of(one).sequence)))
-    whole = next(iter(found)) if len(found) == 1 else Sequences(tuple(found))
-    spread = [one for one in parts if flow.is_computed(one) and 0 in one.stride()]
+    fact, joined = flow.of(step.result), dict[Any, None]()
+    for part in parts:
+        joined.update(dict.fromkeys(sequences(flow.of(part).sequence)))
+    whole = next(iter(joined)) if len(joined) == 1 else Sequences(tuple(joined))
+    spread = [part for part in parts if flow.is_computed(part) and 0 in part.stride()]
     paired = fact.paired or len(spread) > 1
     inside = fact.inside and len(spread) < 2
     fact = replace(fact, sequence=whole, paired=paired, inside=inside)
-    copies = [is_spread(flow, one) for one in parts if asks(flow, one)]
+    copies = [is_spread(flow, part) for part in parts if asks(flow, part)]
     asked = len(copies) > 1 and any(copies) and not all(copies) and step.name != "stack"
     flow.set(step.result, replace(fact, asked=Asked.JOINED) if asked else fact)

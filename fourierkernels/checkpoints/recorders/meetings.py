@@ -60,13 +60,13 @@ def fingerprint(tensor: Tensor) -> Print:
     return tensor.numel(), float(numbers.sum(dtype=dtype)), float(rows.square().sum())
 
 
-def _fits(one: Print, other: Print, digit: float) -> bool:
+def _fits(made: Print, wanted: Print, digit: float) -> bool:
     """Tell whether two prints are of the same numbers, up to rounding; NaN is equal to itself."""
-    if one[0] != other[0]:
+    if made[0] != wanted[0]:
         return False
-    squares = max(abs(one[2]), abs(other[2]))
-    room = _DIGITS * digit * math.sqrt(squares * one[0]), _DIGITS * digit * squares
-    pairs = zip(one[1:], other[1:], room, strict=True)
+    squares = max(abs(made[2]), abs(wanted[2]))
+    room = _DIGITS * digit * math.sqrt(squares * made[0]), _DIGITS * digit * squares
+    pairs = zip(made[1:], wanted[1:], room, strict=True)
     return all(a == b or abs(a - b) <= most or (a != a and b != b) for a, b, most in pairs)
 
 

@@ -33,7 +33,7 @@ class OneByOne(Weighing):
         dim = self._divided(operands) if name in DIVIDED and len(operands) > 1 else None
         if dim is None and not self._shifts(step, operands):
             self.flow.use(operands)
-        facts = [self.flow.of(one) for one in operands]
+        facts = [self.flow.of(operand) for operand in operands]
         if name.endswith("_") and operands:
             self._write(operands)
         self.flow.follow(operands, results)
@@ -44,7 +44,7 @@ class OneByOne(Weighing):
 
     def _shifts(self, step: Step, operands: list[Tensor]) -> bool:
         """Tell whether scores are shifted by fewer numbers, as by the norms of their vectors."""
-        whole = [one for one in operands if one.numel() == step.result.numel()]
+        whole = [operand for operand in operands if operand.numel() == step.result.numel()]
         if step.name.rstrip("_") not in ADDED | DIFFERENCES or len(whole) != 1:
             return False
         return bool(self.flow.of(whole[0]).origins)
@@ -67,7 +67,7 @@ class OneByOne(Weighing):
 
         What was known of the operands is given where one of them may have been written to.
         """
-        facts, times = facts or [self.flow.of(one) for one in operands], name in TIMES
+        facts, times = facts or [self.flow.of(operand) for operand in operands], name in TIMES
         if all(fact.level == READ for fact in facts) and self._is_paired(operands, result, name):
             self._pair_up(operands, result)
             if not times and result.dtype is not torch.bool:  # distances may be scores
@@ -76,10 +76,10 @@ class OneByOne(Weighing):
         if not times or len(tainted) != 1 or facts[1 - tainted[0]].level == CONSTANT:
             return
         weights = facts[1 - tainted[0]]
-        sampled = all(one.sampled for one in facts[tainted[0]].origins)
+        sampled = all(origin.sampled for origin in facts[tainted[0]].origins)
         if sampled and (weights.leaf or weights.counts or weights.share):
             return  # a scale, a mask, or neighbours that are interpolated
-        state = any(one.state for one in facts[tainted[0]].origins)
+        state = any(origin.state for origin in facts[tainted[0]].origins)
         if state or operands[tainted[0]].numel() < result.numel():
             self.flow.set(result, replace(self.flow.of(result), weighs=True))
 
@@ -98,16 +98,16 @@ class OneByOne(Weighing):
         Whole numbers do where they are compared: their sums are places. So do their products, if
         they are the input's own: rows of one expert times rows of one place are where a token goes.
         """
-        given = all(self.flow.of(one).given for one in operands)
+        given = all(self.flow.of(operand).given for operand in operands)
         told = result.dtype is torch.bool or name in (COMPARED | TIMES if given else COMPARED)
         if not (told or all(map(Tensor.is_floating_point, operands))):
             return False
-        one, other = operands
-        if name in TIMES and one.shape == other.shape:
-            moved = self.flow.of(one).moved != self.flow.of(other).moved
-            if moved or are_apart(self.flow, one, other):
+        left, right = operands
+        if name in TIMES and left.shape == right.shape:
+            moved = self.flow.of(left).moved != self.flow.of(right).moved
+            if moved or are_apart(self.flow, left, right):
                 return True
-        return meets_several(one, other, result)
+        return meets_several(left, right, result)
 
     def _write(self, operands: list[Tensor]) -> None:
         """Know what is written to: token ids that are moved are another sequence."""

@@ -88,7 +88,10 @@ def told_of(function: Any) -> tuple[str, tuple[tuple[int, str], ...], bool]:
 
     What it writes to may be given by name, as `out` is.
     """
-    given = [(k, one.name, one.alias_info) for k, one in enumerate(function._schema.arguments)]
+    given = [
+        (k, argument.name, argument.alias_info)
+        for k, argument in enumerate(function._schema.arguments)
+    ]
     written = tuple((k, name) for k, name, alias in given if alias and alias.is_write)
     name = function.overloadpacket.__name__
     return name, written, is_fused(name)

@@ -23,13 +23,13 @@ def mixes_features(flow: Flow, left: Tensor, right: Tensor) -> bool:
 
     So it is where a token's streams are mixed by weights of its own: nothing is read elsewhere.
     """
-    one, other = flow.of(left), flow.of(right)
-    if one.moved or other.moved or min(left.ndim, right.ndim, *left.shape[-2:]) < 2:
+    left_fact, right_fact = flow.of(left), flow.of(right)
+    if left_fact.moved or right_fact.moved or min(left.ndim, right.ndim, *left.shape[-2:]) < 2:
         return False
-    kept = is_feature(left, -2, one) and is_feature(right, -1, other)
-    if not kept or not (is_feature(left, -1, one) or is_feature(right, -2, other)):
+    kept = is_feature(left, -2, left_fact) and is_feature(right, -1, right_fact)
+    if not kept or not (is_feature(left, -1, left_fact) or is_feature(right, -2, right_fact)):
         return False
-    return flow.has_all(left[..., 0, 0], one) and flow.has_all(right[..., 0, 0], other)
+    return flow.has_all(left[..., 0, 0], left_fact) and flow.has_all(right[..., 0, 0], right_fact)
 
 
 def joined_features(
@@ -41,24 +41,24 @@ def joined_features(
     of a state that is made token by token.
     """
     features = list[tuple[int, int]]()
-    for one in operands:
-        fact = flow.of(one)
-        if fact.moved or not flow.has_all(one, fact):
+    for operand in operands:
+        fact = flow.of(operand)
+        if fact.moved or not flow.has_all(operand, fact):
             return ()
-        for k in (k for k in range(-one.ndim, 0) if one.shape[k] > 1):
-            if is_feature(one, k, fact):
+        for k in (k for k in range(-operand.ndim, 0) if operand.shape[k] > 1):
+            if is_feature(operand, k, fact):
                 features += strides(result, k)
             elif any(k < -other.ndim or other.shape[k] == 1 for other in operands):
                 return ()
     return tuple(features)
 
 
-def are_apart(flow: Flow, one: Tensor, other: Tensor) -> bool:
+def are_apart(flow: Flow, left: Tensor, right: Tensor) -> bool:
     """Tell whether two views of one layout begin at different places, as slices do."""
-    if one.storage_offset() == other.storage_offset() or one.stride() != other.stride():
+    if left.storage_offset() == right.storage_offset() or left.stride() != right.stride():
         return False
-    features = [flow.of(part).features for part in (one, other)]
-    return all(features) and _start(one, features[0]) != _start(other, features[1])
+    features = [flow.of(part).features for part in (left, right)]
+    return all(features) and _start(left, features[0]) != _start(right, features[1])
 
 
 def _start(tensor: Tensor, features: Sequence[tuple[int, int]]) -> int:
@@ -67,21 +67,21 @@ def _start(tensor: Tensor, features: Sequence[tuple[int, int]]) -> int:
     return int(start - sum(start % high // low * low for low, high in set(features)))
 
 
-def meets_several(one: Tensor, other: Tensor, result: Tensor) -> bool:
+def meets_several(left: Tensor, right: Tensor, result: Tensor) -> bool:
     """Tell whether each number of two tensors meets several of the other.
 
     Copies that were spread are one number, and windows that overlap have numbers in common.
     """
-    if max(one.numel(), other.numel()) < result.numel():
+    if max(left.numel(), right.numel()) < result.numel():
         return True
-    if one.is_contiguous() and other.is_contiguous():
+    if left.is_contiguous() and right.is_contiguous():
         return False
-    sizes = [_own_sizes(part, result) for part in (one, other)]
+    sizes = [_own_sizes(part, result) for part in (left, right)]
     if not all(sizes):
         return False
     total = math.prod(map(max, *sizes))
-    own = [math.prod(size) for size in sizes]
-    return bool(own[0] - _slides(one, other) < total > own[1] - _slides(other, one))
+    counts = [math.prod(size) for size in sizes]
+    return bool(counts[0] - _slides(left, right) < total > counts[1] - _slides(right, left))
 
 
 def _own_sizes(tensor: Tensor, result: Tensor) -> list[int]:
@@ -108,7 +108,9 @@ def are_chosen(fact: Fact) -> bool:
 
 def are_sampled(fact: Fact) -> bool:
     """Tell whether values were read at computed places, and not among features."""
-    return bool(fact.moved) and bool(fact.origins) and all(one.sampled for one in fact.origins)
+    return (
+        bool(fact.moved) and bool(fact.origins) and all(origin.sampled for origin in fact.origins)
+    )
 
 
 def adds_features(step: Step, operand: Tensor, fact: Fact) -> bool:
@@ -128,7 +130,7 @@ def moves_features(step: Step, operand: Tensor, fact: Fact) -> bool:
 
 def mask_of(operand: Tensor, chosen: Sequence[Tensor]) -> int | None:
     """Return the mask by which places were chosen: two tensors have the same ones by one mask."""
-    masks = [place_of(one) for one in chosen if one.dtype is torch.bool]
+    masks = [place_of(mask) for mask in chosen if mask.dtype is torch.bool]
     return masks[0] if len(masks) == len(chosen) == 1 and 0 not in operand.stride() else None
 
 
@@ -143,17 +145,17 @@ def feature_dims(flow: Flow, like: Tensor, parts: Sequence[Tensor]) -> list[int]
     list of int or None
         None if tensors disagree, or if nothing is known of a dimension.
     """
-    facts = [(one, flow.of(one)) for one in parts if one.ndim == like.ndim]
-    known = [(one, fact) for one, fact in facts if is_feature(one, -1, fact)]
-    found = []
+    facts = [(part, flow.of(part)) for part in parts if part.ndim == like.ndim]
+    known = [(part, fact) for part, fact in facts if is_feature(part, -1, fact)]
+    heads = []
     for k in (k for k in range(like.ndim - 2) if like.shape[k] > 1):
         telling = [pair for pair in known if pair[0].shape[k] > 1 and pair[0].stride(k)]
-        told = {is_feature(one, k, fact) for one, fact in telling}
+        told = {is_feature(part, k, fact) for part, fact in telling}
         if len(told) != 1:
             return None
         if told.pop():
-            found.append(k)
-    return found
+            heads.append(k)
+    return heads
 
 
 def _are_features(dims: Any, operand: Tensor, fact: Fact) -> bool:

@@ -163,10 +163,10 @@ class _Watch(TorchFunctionMode):
                 inputs, given = apart((inputs, given))
                 self._begin(list(tensors_in((*inputs, *given.values()))))
             claimed = takes is not None and takes(inputs)
-            own = Inside(name, module)
-            self.inside.append((own, claimed))
+            entered = Inside(name, module)
+            self.inside.append((entered, claimed))
             part = isinstance(module, nn.Softmax) and self.around  # of the module around it
-            self.around.append(self.around[-1] if part else own)
+            self.around.append(self.around[-1] if part else entered)
             self.suspension.depth += claimed
             return inputs, given
 
@@ -252,10 +252,10 @@ class _Watch(TorchFunctionMode):
         first = next((k for k in (0, 1) if softmaxes[k] is not None), None)
         equation, (one, other) = with_own_heads(equation, operands, first)
         operands = (one, other)
-        found = as_product(equation, [part.ndim for part in (*operands, result)], first)
-        if found is None:
+        product = as_product(equation, [part.ndim for part in (*operands, result)], first)
+        if product is None:
             return
-        left, orders = found
+        left, orders = product
         softmax = softmaxes[left]
         if softmax is not None and operands[left].shape == softmax.weights.shape:
             softmax.weights = softmax.weights.permute(orders[0])

@@ -70,14 +70,16 @@ class Pieces:
 
     def softmax_of(self, tensor: Tensor) -> Softmax | None:
         """Return the softmax whose numbers a tensor has in its memory."""
-        return next((one for one in reversed(self.softmaxes) if same(tensor, one.weights)), None)
+        return next(
+            (softmax for softmax in reversed(self.softmaxes) if same(tensor, softmax.weights)), None
+        )
 
     def add_product(self, left: Tensor, right: Tensor, result: Tensor, at: Inside) -> None:
         """Take in ``left @ right``: scores, or weights with values, which complete a call."""
         for weights, values, outputs in ((left, right, result), _turned(left, right, result)):
-            found = self.softmax_of(weights)
-            if found is not None and _lies_like(weights, found.weights):
-                self._complete(found, at, weights, values, outputs)
+            softmax = self.softmax_of(weights)
+            if softmax is not None and _lies_like(weights, softmax.weights):
+                self._complete(softmax, at, weights, values, outputs)
                 return
         if self._may_be_weights(left) and sums_to_one(left):
             self._complete(Softmax(left, at), at, left, right, result)
@@ -172,24 +174,25 @@ class Pieces:
         return bool(sizes) and not any(same(tensor, result) for result in sizes)
 
     def _mark_changed(self, left: Tensor) -> None:
-        for one in self.softmaxes:
-            if one.weights.numel() == left.numel() and one.weights.shape[-2:] == left.shape[-2:]:
-                one.reason = _CHANGED
+        for softmax in self.softmaxes:
+            weights = softmax.weights
+            if weights.numel() == left.numel() and weights.shape[-2:] == left.shape[-2:]:
+                softmax.reason = _CHANGED
 
     def _complete(
-        self, found: Softmax, at: Inside, left: Tensor, value: Tensor, result: Tensor
+        self, softmax: Softmax, at: Inside, left: Tensor, value: Tensor, result: Tensor
     ) -> None:
         self.softmaxes = deque(
-            one
-            for one in self.softmaxes
-            if one is not found
-            and not (one.weights.numel() == found.weights.numel() and _lies_in(one.at, at))
+            other
+            for other in self.softmaxes
+            if other is not softmax
+            and not (other.weights.numel() == softmax.weights.numel() and _lies_in(other.at, at))
         )
-        weights = found.weights if found.weights.ndim == 4 else left
+        weights = softmax.weights if softmax.weights.ndim == 4 else left
         scores = self._scores(weights, value)
         if scores is None or not sums_to_one(weights):
-            found.reason = _NO_SCORES if scores is None else _NO_ROWS
-            self._give_up(found)
+            softmax.reason = _NO_SCORES if scores is None else _NO_ROWS
+            self._give_up(softmax)
             return
         query, key, product = scores
         self.products.clear()  # they belong to this call; later weights have scores of their own
@@ -209,7 +212,11 @@ class Pieces:
             and product.numel() == weights.numel()
         ]
         flow = self.recorded.flow
-        read = [one for one in fitting if READ == flow.of(one[0]).level == flow.of(one[1]).level]
+        read = [
+            factors
+            for factors in fitting
+            if READ == flow.of(factors[0]).level == flow.of(factors[1]).level
+        ]
         return next(iter(read or fitting), None)
 
     def _heads(self, weights: Tensor, module: nn.Module) -> int | None:
@@ -228,17 +235,18 @@ class Pieces:
         texts = self.leading[0] if self.leading else 0
         return size // texts if texts and size % texts == 0 else None
 
-    def _give_up(self, one: Softmax) -> None:
-        shape = one.weights.shape[-2:]  # that of a call it may have been a part of, as a gate is
+    def _give_up(self, softmax: Softmax) -> None:
+        # That of a call it may have been a part of, as a gate is.
+        shape = softmax.weights.shape[-2:]
         known = any(
-            call.name == one.at.name and call.maps.shape[2:] == shape for call in self.recorded
+            call.name == softmax.at.name and call.maps.shape[2:] == shape for call in self.recorded
         )
-        origins = self.recorded.flow.of(one.weights).origins
-        if one.reason is _UNMET and not any(origin.used or origin.met for origin in origins):
+        origins = self.recorded.flow.of(softmax.weights).origins
+        if softmax.reason is _UNMET and not any(origin.used or origin.met for origin in origins):
             return
         if any(origin.normal and not origin.pools for origin in origins) and not known:
-            rows = one.reason is not _UNMET or sums_to_one(one.weights)
-            self.recorded.unread[one.at.name] = one.reason if rows else _NO_ROWS
+            rows = softmax.reason is not _UNMET or sums_to_one(softmax.weights)
+            self.recorded.unread[softmax.at.name] = softmax.reason if rows else _NO_ROWS
 
 
 def _stated(module: nn.Module) -> list[int]:
@@ -271,8 +279,10 @@ def _lies_in(inner: Inside, outer: Inside) -> bool:
 def _in_turn(call: AttentionCall, after: AttentionCall) -> bool:
     """Tell whether two calls of one module are of parts of its queries, with the same keys."""
     queries = place_of(call.queries) == place_of(after.queries) != 0
-    found = queries and call.name == after.name and same(call.keys, after.keys)
-    return found and not same(call.queries, after.queries) and call.slices is after.slices is None
+    continues = queries and call.name == after.name and same(call.keys, after.keys)
+    return (
+        continues and not same(call.queries, after.queries) and call.slices is after.slices is None
+    )
 
 
 def _turned(left: Tensor, right: Tensor, result: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -285,9 +295,9 @@ def _lies_like(tensor: Tensor, weights: Tensor) -> bool:
     return tensor.shape[-2:] == weights.shape[-2:] and tensor.stride()[-2:] == weights.stride()[-2:]
 
 
-def same(one: Tensor, other: Tensor) -> bool:
+def same(tensor: Tensor, other: Tensor) -> bool:
     """Tell whether two tensors are the same numbers in memory, whatever their shape."""
-    return one.numel() == other.numel() and one.data_ptr() == other.data_ptr()
+    return tensor.numel() == other.numel() and tensor.data_ptr() == other.data_ptr()
 
 
 def sums_to_one(weights: Tensor) -> bool:

@@ -108,7 +108,7 @@ def _joined(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
     for name in _PARTS:
         setattr(call, name, _side_by_side(group, name))
     call.rows = rows
-    call.name = ".".join(_common([one.name.split(".") for one in group]))
+    call.name = ".".join(_common([member.name.split(".") for member in group]))
     del recorded[-count + 1 :]
     return call
 
@@ -129,15 +129,15 @@ def _in_turn(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
     most = max(group, key=lambda call: call.keys.shape[2])
     call = replace(
         most,
-        maps=torch.cat([pad(one.maps, (0, _lack(one, most))) for one in group], dim=2),
-        queries=torch.cat([one.queries for one in group], dim=2),
-        outputs=torch.cat([one.outputs for one in group], dim=2),
+        maps=torch.cat([pad(part.maps, (0, _lack(part, most))) for part in group], dim=2),
+        queries=torch.cat([part.queries for part in group], dim=2),
+        outputs=torch.cat([part.outputs for part in group], dim=2),
         rows=_rows_in_turn(group, most),
     )
     if not _is_read(read, call):
         return None
     del recorded[-len(group) :]
-    if not all(_begins(most, one) for one in group):
+    if not all(_begins(most, part) for part in group):
         recorded.unread[call.name] = _OWN_KEYS
         return None
     recorded.append(call)
@@ -147,7 +147,7 @@ def _in_turn(recorded: RecordedCalls, read: Tensor) -> AttentionCall | None:
 
 def _alike(call: AttentionCall, other: AttentionCall) -> bool:
     """Tell whether calls may be of some queries each of one layer."""
-    shapes = [(*one.outputs.shape[:2], one.outputs.shape[-1]) for one in (call, other)]
+    shapes = [(*each.outputs.shape[:2], each.outputs.shape[-1]) for each in (call, other)]
     return (call.name, call.merged) == (other.name, other.merged) and shapes[0] == shapes[1]
 
 
@@ -168,14 +168,14 @@ def _rows_in_turn(group: list[AttentionCall], most: AttentionCall) -> MapRows | 
         return None
 
     def compute(text: int, start: int, stop: int) -> Tensor:
-        found, first = [], 0
+        pieces, first = [], 0
         for call in group:
             n = call.queries.shape[2]
             ends = max(start - first, 0), min(stop - first, n)
             if ends[0] < ends[1]:
-                found.append(pad(call.map_rows(text, *ends), (0, _lack(call, most))))
+                pieces.append(pad(call.map_rows(text, *ends), (0, _lack(call, most))))
             first += n
-        return torch.cat(found, dim=1)
+        return torch.cat(pieces, dim=1)
 
     return MapRows(compute, masks=max(call.rows.masks for call in group if call.rows is not None))
 
@@ -193,9 +193,9 @@ def _rows_together(group: list[AttentionCall]) -> MapRows | None:
         return None
 
     def compute(text: int, start: int, stop: int) -> Tensor:
-        return torch.cat([one.compute(text, start, stop) for one in rows])
+        return torch.cat([part.compute(text, start, stop) for part in rows])
 
-    return MapRows(compute, masks=sum(one.masks for one in rows))
+    return MapRows(compute, masks=sum(part.masks for part in rows))
 
 
 def _side_by_side(group: list[AttentionCall], name: str) -> Tensor:
@@ -219,9 +219,9 @@ def _reads(read: Tensor, outputs: Tensor) -> bool:
     return any(_same_bits(rows, order.reshape(rows.shape)) for order in orders)
 
 
-def _same_bits(one: Tensor, other: Tensor) -> bool:
+def _same_bits(left: Tensor, right: Tensor) -> bool:
     """Tell whether two tensors of one shape are equal bit by bit, so that NaN equals itself."""
-    if one.dtype is not other.dtype:
+    if left.dtype is not right.dtype:
         return False
-    whole = _WHOLE[one.element_size()]
-    return torch.equal(one.detach().view(whole), other.detach().contiguous().view(whole))
+    whole = _WHOLE[left.element_size()]
+    return torch.equal(left.detach().view(whole), right.detach().contiguous().view(whole))

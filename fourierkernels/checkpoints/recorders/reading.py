@@ -25,30 +25,30 @@ class Reading(OneByOne):
         """Know what is ordered; places are no weights."""
         self.follow(step)
         chosen = self._are_ranked(step)
-        for one in step.results:
-            if not one.is_floating_point():
-                fact = replace(self.flow.of(one), origins=frozenset(), rounded=False)
-                self.flow.set(one, replace(fact, chosen=chosen))
+        for result in step.results:
+            if not result.is_floating_point():
+                fact = replace(self.flow.of(result), origins=frozenset(), rounded=False)
+                self.flow.set(result, replace(fact, chosen=chosen))
 
     def _are_ranked(self, step: Step) -> bool:
         """Tell whether each query of several ranks keys by a score; places of points are given."""
         at, fact = 1 + (step.name == "topk"), self.flow.of(step.args[0])
         dim = step.args[at] if at < len(step.args) else step.given.get("dim", -1)
-        scores = any(one.scores and one.places for one in fact.origins | fact.told)
+        scores = any(origin.scores and origin.places for origin in fact.origins | fact.told)
         return scores and not fact.given and not self.pools(step.result, dim, fact)
 
     def _gather(self, step: Step) -> None:
         """Know values that are chosen by the best of scores; places that are chosen are none."""
         values, *places = tensors_in((*step.args, *step.given.values()))
-        facts = [(one, self.flow.of(one).origins) for one in places]
-        by = next((one for one, origins in facts if any(x.scores for x in origins)), None)
+        facts = [(place, self.flow.of(place).origins) for place in places]
+        by = next((place for place, origins in facts if any(x.scores for x in origins)), None)
         fact = self.flow.of(values)
         known = fact.level == READ and not fact.origins and not is_whole(values)
         if by is None or not known:
             if fact.level == LEARNT:
-                mark_used(self.flow.of(one) for one in places)
+                mark_used(self.flow.of(place) for place in places)
             self._move(step)
-            if known and any(self.flow.of(one).chosen for one in places):
+            if known and any(self.flow.of(place).chosen for place in places):
                 self.flow.set(step.result, replace(self.flow.of(step.result), chosen=True))
             if known and self._are_computed(step.name in SAMPLED, places):
                 self._sample(step)
@@ -57,10 +57,10 @@ class Reading(OneByOne):
 
     def _are_computed(self, between: bool, places: list[Tensor]) -> bool:
         """Tell whether values are read at, or `between`, places that were computed as numbers."""
-        facts = [self.flow.of(one) for one in places]
+        facts = [self.flow.of(place) for place in places]
         if between:
             return facts[0].level != CONSTANT and not facts[0].counts
-        return any(one.rounded and not one.counts for one in facts)
+        return any(fact.rounded and not fact.counts for fact in facts)
 
     def _sample(self, step: Step, *, differs: bool = False) -> None:
         """Know values that were read at such places: what they are multiplied with are weights."""
@@ -97,11 +97,11 @@ class Reading(OneByOne):
 
     def _subtract(self, step: Step) -> None:
         """Know differences: of places and the same, rounded, they are shares of neighbours."""
-        read = [one for one in tensors_in(step.args) if self.flow.is_computed(one)]
+        read = [operand for operand in tensors_in(step.args) if self.flow.is_computed(operand)]
         if len(read) == 2 and self.flow.of(read[0]).rounded != self.flow.of(read[1]).rounded:
             self._share(step)
             return
-        facts = [self.flow.of(one) for one in read]
+        facts = [self.flow.of(operand) for operand in read]
         self.follow(step)
         if len(read) == 2 and all(map(are_sampled, facts)):
             apart = facts[0].origins != facts[1].origins or are_apart(self.flow, *read)
@@ -112,15 +112,15 @@ class Reading(OneByOne):
         """Know values at computed places to which a weighed difference of such is added."""
         if len(facts) != 2 or not all(map(are_sampled, facts)):
             return
-        if any(fact.weighs and any(one.differs for one in fact.origins) for fact in facts):
+        if any(fact.weighs and any(origin.differs for origin in fact.origins) for fact in facts):
             self.meet(step.where, step.result, *parts, weights=parts[0])
 
     def _blend(self, step: Step) -> None:
         """Know values read at computed places, of which two are weighed by what was computed."""
         parts = list(tensors_in(step.args))
-        facts = [self.flow.of(one) for one in parts]
+        facts = [self.flow.of(part) for part in parts]
         self.follow(step)
-        sampled = all(one.origins and all(x.sampled for x in one.origins) for one in facts[:2])
+        sampled = all(fact.origins and all(x.sampled for x in fact.origins) for fact in facts[:2])
         if len(parts) == 3 and sampled:
             self.weigh(parts[1:], step.result, facts=facts[1:])
             if self.flow.of(step.result).weighs:
@@ -131,14 +131,14 @@ class Reading(OneByOne):
         read, *chosen = tensors_in((*step.args, *step.given.values()))
         fact = self.flow.of(read)
         self.follow(step)
-        own = fact.leaf and read.ndim > 2
+        leaf = fact.leaf and read.ndim > 2
         table = fact.level == LEARNT
-        numbers = (read, *(one for one in chosen if table or one.is_floating_point()))
-        paired = any(self.flow.of(one).paired for one in numbers)
+        numbers = (read, *(index for index in chosen if table or index.is_floating_point()))
+        paired = any(self.flow.of(tensor).paired for tensor in numbers)
         moved = fact.moved
         if fact.level == READ and not moves_features(step, read, fact):
             moved = mask_of(read, chosen) or object()
-        new = replace(self.flow.of(step.result), leaf=own, moved=moved, paired=paired)
+        new = replace(self.flow.of(step.result), leaf=leaf, moved=moved, paired=paired)
         self.flow.set(step.result, new)
 
     def _embed(self, step: Step) -> None:
@@ -152,8 +152,12 @@ class Reading(OneByOne):
         """Know sums of what is looked up, with weights perhaps."""
         values, places = step.args[:2]
         # The seventh argument of embedding_bag: per_sample_weights.
-        weights = [one for one in step.args[6:7] if one is not None and self.flow.is_computed(one)]
-        by = next((one for one in weights if self.flow.of(one).origins), None)
+        weights = [
+            argument
+            for argument in step.args[6:7]
+            if argument is not None and self.flow.is_computed(argument)
+        ]
+        by = next((weight for weight in weights if self.flow.of(weight).origins), None)
         if by is None and not self.flow.is_computed(values):
             embed(self.flow, step)
         elif weights or self.flow.of(places).chosen or self._are_computed(False, [places]):

@@ -42,19 +42,20 @@ def settle(
     replayed : bool
         Whether maps times values are outputs; they are not beside dropout.
     """
-    left = [one for one in meetings if not one.silent]
-    pooled = [one for one in meetings if one.pools]  # by queries that the network has learnt
+    left = [meeting for meeting in meetings if not meeting.silent]
+    # By queries that the network has learnt.
+    pooled = [meeting for meeting in meetings if meeting.pools]
     for call in list(recorded):
         digit = torch.finfo(call.outputs.dtype).eps
         wanted = fingerprint(call.outputs)
         run = run_of(left, wanted, digit) or run_of(pooled, wanted, digit)
-        left = [one for one in left if one not in run]
+        left = [meeting for meeting in left if meeting not in run]
         missed = not run and call.pieced and call.maps.shape[-1] > 1  # one key has all weight
         if missed or (replayed and not replays(call)):
             recorded.remove(call)
             recorded.unread.setdefault(call.name, _WITHDRAWN)
-    for one in left:
-        recorded.unread.setdefault(one.where, _PAIRED if one.paired else _UNMATCHED)
+    for meeting in left:
+        recorded.unread.setdefault(meeting.where, _PAIRED if meeting.paired else _UNMATCHED)
     for origin in origins:
         if origin.scores and origin.places and origin.used and not origin.met:
             recorded.unread.setdefault(origin.where, _UNUSED if origin.normal else _SCORES)
@@ -82,8 +83,8 @@ def _equal(maps: Tensor, values: Tensor, outputs: Tensor) -> bool:
     """
     maps, values = maps.to(outputs.dtype), values.to(outputs.dtype)
     along = torch.linspace(0.5, 1.5, values.shape[-1], dtype=values.dtype, device=values.device)
-    found, wanted = maps @ (values @ along)[..., None], outputs @ along
+    made, wanted = maps @ (values @ along)[..., None], outputs @ along
     sizes, size = (torch.linalg.vector_norm(x, dim=-1, keepdim=True) for x in (values, outputs))
     room = (maps.abs() @ sizes + size) * torch.linalg.vector_norm(along)  # Cauchy and Schwarz
-    near = (found - wanted[..., None]).abs() <= _DIGITS * torch.finfo(outputs.dtype).eps * room
-    return bool((near | found.isnan()).all())
+    near = (made - wanted[..., None]).abs() <= _DIGITS * torch.finfo(outputs.dtype).eps * room
+    return bool((near | made.isnan()).all())

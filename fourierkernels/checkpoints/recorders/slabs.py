@@ -117,10 +117,10 @@ def filled(part: Callable[[int, int], Tensor], n: int, size: int, *, dim: int) -
     """
     whole = None
     for start, stop in stretches(n, size):
-        found = part(start, stop)
+        rows = part(start, stop)
         if whole is None:
-            shape = list(found.shape)
+            shape = list(rows.shape)
             shape[dim] = n
-            whole = found.new_empty(shape)
-        whole.narrow(dim, start, stop - start).copy_(found)
+            whole = rows.new_empty(shape)
+        whole.narrow(dim, start, stop - start).copy_(rows)
     return torch.empty(0) if whole is None else whole

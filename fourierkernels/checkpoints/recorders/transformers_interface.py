@@ -135,8 +135,8 @@ class _Sliced:
 
     def weights(self, text: int, start: int, stop: int) -> Tensor:
         """Return the weights of some queries of one text, ``(H, s, M)``."""
-        found: Tensor = self._part(text, start, stop)[1][0]
-        return found
+        maps: Tensor = self._part(text, start, stop)[1][0]
+        return maps
 
     def outputs(self, size: int) -> Tensor:
         """Return outputs as the function does, ``(B, N, H, d)``, of all queries."""

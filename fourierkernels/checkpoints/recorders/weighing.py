@@ -64,11 +64,12 @@ class Weighing:
         """Know a product: of a layer, of queries and keys, or of weights and values."""
         result = step.result
         self.flow.mark_read((left, right))
-        one, other = self.flow.of(left), self.flow.of(right)
-        if is_layer(one, other, right):
-            if other.leaf and right.ndim == 2:
+        left_fact, right_fact = self.flow.of(left), self.flow.of(right)
+        if is_layer(left_fact, right_fact, right):
+            if right_fact.leaf and right.ndim == 2:
                 self.found("layer", (left, right, step.name == "linear"), {}, result)
-            layer(self.flow, left, right, result, by_right=other.leaf or one.level > other.level)
+            by_right = right_fact.leaf or left_fact.level > right_fact.level
+            layer(self.flow, left, right, result, by_right=by_right)
             return
         known = [(part, self.flow.of(part)) for part in (left, right)]
         for part, dims in zip((left, right), added_up(step, left, right), strict=True):
@@ -81,31 +82,34 @@ class Weighing:
         """Forget that values were read at computed places where their features are compared."""
         fact = self.flow.of(part)
         if any(is_feature(part, dim, fact) for dim in dims):
-            kept = frozenset(one for one in fact.origins if not one.sampled)
+            kept = frozenset(origin for origin in fact.origins if not origin.sampled)
             self.flow.set(part, replace(fact, origins=kept))
 
     def _meet_or_pair(self, step: Step, left: Tensor, right: Tensor) -> None:
         result, where = step.result, step.where
-        one, other = self.flow.of(left), self.flow.of(right)
+        left_fact, right_fact = self.flow.of(left), self.flow.of(right)
         self.flow.use((left, right))
-        for meeting in one.meetings | other.meetings:
+        for meeting in left_fact.meetings | right_fact.meetings:
             meeting.pools = False  # what was pooled meets queries
         self.found("product", (left, right), {}, result)
-        normal = any(origin.normal for origin in one.origins | other.origins)
+        normal = any(origin.normal for origin in left_fact.origins | right_fact.origins)
         if step.name != "einsum" and not normal and mixes_features(self.flow, left, right):
             features = (*strides(result, -2), *strides(result, -1))
-            fact = Fact(max(one.level, other.level), one.sequence, features=features)
+            fact = Fact(
+                max(left_fact.level, right_fact.level), left_fact.sequence, features=features
+            )
             self.pair(where, result, fact, places=False)
-        elif one.origins and other.origins:
+        elif left_fact.origins and right_fact.origins:
             self.meet_either(step, left, right)
-        elif one.origins or other.origins:
-            self.meet(where, result, left, right, weights=left if one.origins else right)
-        elif one.paired != other.paired:
-            self.meet(where, result, left, right, weights=left if one.paired else right)
+        elif left_fact.origins or right_fact.origins:
+            self.meet(where, result, left, right, weights=left if left_fact.origins else right)
+        elif left_fact.paired != right_fact.paired:
+            self.meet(where, result, left, right, weights=left if left_fact.paired else right)
         else:
-            level, given = max(one.level, other.level), one.given and other.given
-            fact = Fact(level, one.sequence, given=given)
-            self.pair(where, result, fact, places=not is_feature(right, -1, other))
+            level = max(left_fact.level, right_fact.level)
+            given = left_fact.given and right_fact.given
+            fact = Fact(level, left_fact.sequence, given=given)
+            self.pair(where, result, fact, places=not is_feature(right, -1, right_fact))
 
     def pair(
         self, where: str, result: Tensor, fact: Fact, *, places: bool = True, state: bool = False
@@ -120,12 +124,12 @@ class Weighing:
 
     def meet_either(self, step: Step, left: Tensor, right: Tensor) -> None:
         """Know a product of products: weights of weights, weights and values, or perhaps scores."""
-        one, other = self.flow.of(left), self.flow.of(right)
-        origins = one.origins | other.origins
-        normal = [any(origin.normal for origin in fact.origins) for fact in (one, other)]
+        left_fact, right_fact = self.flow.of(left), self.flow.of(right)
+        origins = left_fact.origins | right_fact.origins
+        normal = [any(origin.normal for origin in fact.origins) for fact in (left_fact, right_fact)]
         if all(normal):
-            level = max(one.level, other.level)
-            self.flow.set(step.result, Fact(level, one.sequence, origins=origins))
+            level = max(left_fact.level, right_fact.level)
+            self.flow.set(step.result, Fact(level, left_fact.sequence, origins=origins))
             return
         for origin in origins:
             origin.met = True
@@ -147,7 +151,7 @@ class Weighing:
         given = fact.level == CONSTANT or fact.leaf or (fact.counts and not fact.paired)
         if result.ndim == 0 or result.shape[dim] < 2 or given:
             return
-        scores = any(one.scores for one in fact.origins)
+        scores = any(origin.scores for origin in fact.origins)
         for meeting in fact.meetings if scores else ():
             meeting.scores = True
         n, m = result.shape[-2:] if result.ndim > 1 else (1, 0)
@@ -179,8 +183,8 @@ class Weighing:
         origins = frozenset[Origin]() if weights is None else self.flow.of(weights).origins
         for origin in origins:
             origin.met = True
-        pools = bool(origins) and all(one.pools for one in origins)
-        others = [one for one in operands if one is not weights]
+        pools = bool(origins) and all(origin.pools for origin in origins)
+        others = [operand for operand in operands if operand is not weights]
         first = operands if weights is None else (weights, *others)
         paired = weights is not None and not origins
         self.flow.meet(where, result, first, pools=pools, paired=paired)

@@ -141,22 +141,22 @@ def _parts(probe: Probe, batch: Any, score: Score, selects: Selects, alpha: floa
     scaled: list[Tensor] = []
 
     def edit(_: int, outputs: Tensor) -> Tensor:
-        found = alpha * outputs
-        scaled.append(found if found.requires_grad else found.requires_grad_())
+        point = alpha * outputs
+        scaled.append(point if point.requires_grad else point.requires_grad_())
         return scaled[-1]
 
     edits = edited_heads(probe.model, probe.calls, edit, recorded=probe.recorded)
     with edits, recording(probe.model) as recorded:
         value = score(probe.model, batch)
     slopes = torch.autograd.grad(value, scaled)
-    own = layer_calls(recorded, selects)
+    chosen = layer_calls(recorded, selects)
     # The output of a head at query i is the sum of p_ij v_j over keys j; its slope is of (i, d).
     parts = [
         torch.einsum(
             "bhij,bihd,bhjd->hj",
-            *(one.detach().double() for one in (call.maps, slope, call.values)),
+            *(tensor.detach().double() for tensor in (call.maps, slope, call.values)),
         )
-        for call, slope in zip(own, slopes, strict=True)
+        for call, slope in zip(chosen, slopes, strict=True)
     ]
-    found: FloatArray = torch.stack(parts).cpu().numpy()
-    return found
+    products: FloatArray = torch.stack(parts).cpu().numpy()
+    return products

@@ -56,8 +56,8 @@ class ControlDistances(Accumulating):
 
     def end(self, sample: HeadSample) -> None:
         """Take in the distances of all layers."""
-        found = self._slabs.finish()
-        self._accumulator.add_distances(found, sample.span[0], number=sample.index)
+        distances = self._slabs.finish()
+        self._accumulator.add_distances(distances, sample.span[0], number=sample.index)
 
     def summary(self, counts: InputCounts) -> HeadSummary:
         """Return the distances averaged over the samples so far."""
@@ -202,8 +202,8 @@ class RandomRows(ControlDistances):
             raise ValueError("a sample must have been begun, got none")
         layer = self._drawn.by_layer[slab.layer]
         drawn = layer.slab(slab.window, slab.first, slab.stop)
-        for one in (slab, drawn):
-            one.check(f"the control {self.control.name}")
+        for measure in (slab, drawn):
+            measure.check(f"the control {self.control.name}")
         order = self.control.order
         wanted = np.maximum(
             _ENTROPIES[order](slab.maps), 0.0

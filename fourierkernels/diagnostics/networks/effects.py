@@ -153,7 +153,7 @@ def _groups(
             )
     if not given:
         raise ValueError("heads must name a head, got none")
-    return (tuple(given),) if together else tuple((one,) for one in given)
+    return (tuple(given),) if together else tuple((head,) for head in given)
 
 
 def _places(heads: Any) -> list[Place]:
@@ -192,9 +192,9 @@ def _changed(probe: Probe, batch: Any, group: Sequence[Place], donor: list[Tenso
                 "other must have as many tokens as the texts, got "
                 f"{given.shape[1]} for {outputs.shape[1]}"
             )
-        own = [head for at, head in group if at == layer]
+        heads = [head for at, head in group if at == layer]
         patched = outputs.clone()
-        patched[:, :, own] = given[:, :, own].to(outputs)
+        patched[:, :, heads] = given[:, :, heads].to(outputs)
         return patched
 
     with edited_heads(probe.model, probe.calls, edit, recorded=probe.recorded):

@@ -100,8 +100,8 @@ class HeadLayer:
     def slab(self, window: int, first: int, stop: int) -> MapSlab:
         """Return the maps of queries first, …, stop - 1 of a window."""
         with torch.inference_mode():
-            found = self.call.map_rows(self.row + window, first, stop)[..., : self.keys]
-            return MapSlab(self.number, as_float64(found), first, window)
+            rows = self.call.map_rows(self.row + window, first, stop)[..., : self.keys]
+            return MapSlab(self.number, as_float64(rows), first, window)
 
     def part(self, name: str, window: int = 0) -> FloatArray:
         """Return another part of the call, or whole maps; see ``AttentionCall.part``.
@@ -228,11 +228,11 @@ def footprint(checkpoint: Checkpoint, item: Any) -> Footprint:
     piece = checkpoint.beginning(item, _PIECE)
     whole = _calls(checkpoint, piece, slab=0)
     try:
-        found = _calls(checkpoint, piece, slab=_FEW)
-        in_slabs = len(found) == len(whole) and all(map(_agree, found, whole))
+        in_parts = _calls(checkpoint, piece, slab=_FEW)
+        in_slabs = len(in_parts) == len(whole) and all(map(_agree, in_parts, whole))
     except Exception:  # a function that does not take some of the queries
         in_slabs = False
-    return _count(found if in_slabs else whole, in_slabs)
+    return _count(in_parts if in_slabs else whole, in_slabs)
 
 
 def _calls(checkpoint: Checkpoint, piece: Any, *, slab: int) -> list[AttentionCall]:
@@ -241,11 +241,13 @@ def _calls(checkpoint: Checkpoint, piece: Any, *, slab: int) -> list[AttentionCa
     return checkpoint.own_calls(recorded)
 
 
-def _agree(found: AttentionCall, whole: AttentionCall) -> bool:
-    if found.maps.shape != whole.maps.shape:
+def _agree(in_parts: AttentionCall, whole: AttentionCall) -> bool:
+    if in_parts.maps.shape != whole.maps.shape:
         return False
     with torch.inference_mode():
-        parts = [found.map_rows(0, start, start + 2) for start in range(0, whole.maps.shape[2], 2)]
+        parts = [
+            in_parts.map_rows(0, start, start + 2) for start in range(0, whole.maps.shape[2], 2)
+        ]
         return torch.allclose(torch.cat(parts, dim=1), whole.maps[0], rtol=0.0, atol=_SAME)
 
 

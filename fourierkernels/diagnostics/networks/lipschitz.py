@@ -98,12 +98,12 @@ def _products(
     (pulled,) = torch.autograd.grad(image, point, cotangent, create_graph=True)
 
     def forth(direction: Tensor) -> Tensor:
-        found: Tensor = torch.autograd.grad(pulled, cotangent, direction, retain_graph=True)[0]
-        return found
+        product: Tensor = torch.autograd.grad(pulled, cotangent, direction, retain_graph=True)[0]
+        return product
 
     def back(direction: Tensor) -> Tensor:
-        found: Tensor = torch.autograd.grad(image, point, direction, retain_graph=True)[0]
-        return found
+        product: Tensor = torch.autograd.grad(image, point, direction, retain_graph=True)[0]
+        return product
 
     return forth, back
 

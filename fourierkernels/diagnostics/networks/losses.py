@@ -118,8 +118,8 @@ def _wide(values: Tensor) -> Tensor:
 
 def _last_states(output: Any) -> Tensor:
     for name in ("last_hidden_state", "logits"):
-        if isinstance(found := getattr(output, name, None), Tensor):
-            return _wide(found)
+        if isinstance(scores := getattr(output, name, None), Tensor):
+            return _wide(scores)
     if not isinstance(output, Tensor):
         raise ValueError(f"network must give one tensor of states, got {type(output).__name__}")
     return _wide(output)
@@ -162,10 +162,10 @@ def choose_loss(checkpoint: Checkpoint, name: str = "auto") -> LossRule:
     """Return the loss of a name; for "auto", that of the longest ending of the model's class."""
     if name != "auto":
         return LOSSES[check_choice("loss", name, ["auto", *LOSSES])]
-    own = type(checkpoint.model).__name__
+    kind = type(checkpoint.model).__name__
 
     def fit(row: LossRule) -> int:
-        return max((len(ending) for ending in row.endings if own.endswith(ending)), default=-1)
+        return max((len(ending) for ending in row.endings if kind.endswith(ending)), default=-1)
 
     return max(LOSSES.values(), key=fit)
 

@@ -104,11 +104,11 @@ class Distances(Accumulating):
     def end(self, sample: HeadSample) -> None:
         """Take in the distances of all layers."""
         if self.reads_maps():
-            found = self._slabs.finish()
+            distances = self._slabs.finish()
         else:
             check_several(max(layer.heads for layer in sample.by_layer), self._row.of)
-            found = [self._of_outputs(layer) for layer in sample.by_layer]
-        self._accumulator.add_distances(found, sample.span[0], number=sample.index)
+            distances = [self._of_outputs(layer) for layer in sample.by_layer]
+        self._accumulator.add_distances(distances, sample.span[0], number=sample.index)
 
     def _of_outputs(self, layer: HeadLayer) -> FloatArray:
         if layer.heads < 2:

@@ -74,7 +74,7 @@ def pass_over(sample: HeadSample, measures: Sequence[SlabMeasure]) -> None:
         return
     _each(measures, lambda measure: measure.start(sample))
     for layer in sample.by_layer:
-        if not any(one.reads_maps() and not one.left_out for one in measures):
+        if not any(measure.reads_maps() and not measure.left_out for measure in measures):
             break
         for slab in layer.slabs():
             _each(measures, lambda measure, slab=slab: measure.take(slab, sample))  # type: ignore[misc]
@@ -256,7 +256,10 @@ class Examples:
 
     def state(self) -> State:
         """Return what has been taken in."""
-        rows = [[i, one.label, one.keys, one.queries, one.maps] for i, one in self._found.items()]
+        rows = [
+            [i, example.label, example.keys, example.queries, example.maps]
+            for i, example in self._found.items()
+        ]
         return {"found": rows}
 
     def merge(self, state: State) -> None:
@@ -265,10 +268,10 @@ class Examples:
         for index, label, keys, queries, maps in state["found"]:
             both[index] = Example(label, tuple(keys), tuple(queries), maps)
         self._found, weights = {}, 0
-        for index, one in sorted(both.items(), key=lambda pair: (pair[1].maps.size, pair[0])):
-            if weights + one.maps.size <= self.most:
-                self._found[index] = one
-                weights += one.maps.size
+        for index, example in sorted(both.items(), key=lambda pair: (pair[1].maps.size, pair[0])):
+            if weights + example.maps.size <= self.most:
+                self._found[index] = example
+                weights += example.maps.size
 
 
 def _fitting(names: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def measure_heads(
     done = count(1)  # not by enumerate, which holds on to the sample, and with it its batch
     for sample in samples:
         check_known(counts)
-        pass_over(sample, [one for one in measures if isinstance(one, SlabMeasure)])
+        pass_over(sample, [measure for measure in measures if isinstance(measure, SlabMeasure)])
         for measure in measures:
             if not isinstance(measure, SlabMeasure):
                 measure.add(sample)
@@ -189,17 +189,17 @@ def make_profile(
     for name in asked.control_names:
         if CONTROLS[name].needs_random and random is None:
             raise ValueError(f"random must be given for the control {name}, got None")
-    found = head_measures(asked, random)
+    taken = head_measures(asked, random)
     counts = measure_heads(
         checkpoint,
         inputs,
-        found.measures,
+        taken.measures,
         read,
         progress=progress,
-        repeated=found.repeated,
+        repeated=taken.repeated,
         seed=asked.seed,
     )
-    return found.profile(counts)
+    return taken.profile(counts)
 
 
 def head_measures(asked: MeasureOptions, random: Checkpoint | None) -> "HeadMeasures":
@@ -249,19 +249,19 @@ class HeadMeasures:
     @property
     def measures(self) -> list[SharedMeasure]:
         """What is measured on the inputs, the distances first."""
-        found: list[SharedMeasure] = [*self.distances.values(), self.statistics]
+        measures: list[SharedMeasure] = [*self.distances.values(), self.statistics]
         if self.null is not None:
-            found.append(self.null)
-        return [*found, *self.controls, self.roles, self.examples, self.modules]
+            measures.append(self.null)
+        return [*measures, *self.controls, self.roles, self.examples, self.modules]
 
     def states(self) -> list[State]:
         """Return what each measure has taken in."""
-        return [one.state() for one in (*self.measures, self.repeated)]
+        return [measure.state() for measure in (*self.measures, self.repeated)]
 
     def merge(self, states: Sequence[State]) -> None:
         """Take in what the same measures have taken in of other inputs."""
-        for one, state in zip((*self.measures, self.repeated), states, strict=True):
-            one.merge(state)
+        for measure, state in zip((*self.measures, self.repeated), states, strict=True):
+            measure.merge(state)
 
     def profile(self, counts: InputCounts) -> HeadProfile:
         """Return what was measured.
@@ -272,12 +272,12 @@ class HeadMeasures:
             If nothing that was asked for has a meaning for the network: the first reason.
         """
         statistics = self.statistics.summary()
-        known = {name: one for name, one in self.distances.items() if not one.left_out}
+        known = {name: measure for name, measure in self.distances.items() if not measure.left_out}
         if not (known or statistics or self.examples.count):
-            for one in self.distances.values():
-                one.check_applies()
+            for measure in self.distances.values():
+                measure.check_applies()
         return HeadProfile(
-            distances={name: one.summary(counts) for name, one in known.items()},
+            distances={name: measure.summary(counts) for name, measure in known.items()},
             statistics=statistics,
             null=None if self.null is None else self.null.summary(),
             examples=self.examples.summary(),
@@ -296,22 +296,26 @@ class HeadMeasures:
 
     def _under_controls(self, counts: InputCounts) -> dict[str, dict[str, HeadSummary]]:
         """Return distances by control and metric, of those that apply."""
-        found: dict[str, dict[str, HeadSummary]] = {}
-        for one in self.controls:
-            if not (one.left_out or one.redundant or self.distances[one.metric].left_out):
-                found.setdefault(one.control.name, {})[one.metric] = one.summary(counts)
-        return found
+        summaries: dict[str, dict[str, HeadSummary]] = {}
+        for control in self.controls:
+            if not (
+                control.left_out or control.redundant or self.distances[control.metric].left_out
+            ):
+                summaries.setdefault(control.control.name, {})[control.metric] = control.summary(
+                    counts
+                )
+        return summaries
 
     def _left_out(self) -> Iterator[str]:
         """Yield what was asked for and does not apply, with the reason."""
-        reasons = {name: one.left_out for name, one in self.distances.items()}
+        reasons = {name: measure.left_out for name, measure in self.distances.items()}
         reasons["statistics"] = self.statistics.left_out
         if self.null is not None:
             reasons["permutations"] = self.null.left_out
         reasons["roles"] = self.roles.left_out
         reasons[" and ".join(self.repeated.asked)] = self.repeated.left_out
-        for one in (x for x in self.controls if not self.distances[x.metric].left_out):
-            reasons[f"control {one.control.name} of {one.metric}"] = one.left_out
+        for control in (x for x in self.controls if not self.distances[x.metric].left_out):
+            reasons[f"control {control.control.name} of {control.metric}"] = control.left_out
         for name, reason in reasons.items():
             if reason:
                 yield f"{name}: {_HINTS.split(reason)[0]}"

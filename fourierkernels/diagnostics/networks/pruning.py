@@ -87,10 +87,10 @@ def head_pruning(
 
 
 def _first(items: Iterable[Any], count: int) -> list[Any]:
-    found = list(islice(items, count))
-    if len(found) < 2:
-        raise ValueError(f"inputs must give at least 2 items for importance, got {len(found)}")
-    return found
+    taken = list(islice(items, count))
+    if len(taken) < 2:
+        raise ValueError(f"inputs must give at least 2 items for importance, got {len(taken)}")
+    return taken
 
 
 def _check_loss(checkpoint: Checkpoint, rule: LossRule, method: str) -> LossRule:

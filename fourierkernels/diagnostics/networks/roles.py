@@ -62,9 +62,11 @@ class Roles(SlabMeasure):
     def start(self, sample: HeadSample) -> None:
         """Begin a text."""
         layers = sample.by_layer
-        own = not sample.cross and all(one.queries == one.keys for one in layers)
-        self._names = [name for name in self.asked if own or not ROLES[name].own]
-        if self._names and {(one.windows, one.keys) for one in layers} != {(1, sample.span[1])}:
+        self_attention = not sample.cross and all(layer.queries == layer.keys for layer in layers)
+        self._names = [name for name in self.asked if self_attention or not ROLES[name].own]
+        if self._names and {(layer.windows, layer.keys) for layer in layers} != {
+            (1, sample.span[1])
+        }:
             raise InapplicableError(
                 "roles need attention from all tokens to all tokens in every layer, got windows "
                 "or layers with other keys"
@@ -78,11 +80,11 @@ class Roles(SlabMeasure):
             return
         slab.check("roles")
         weights = self._weights(slab)
-        found = weights.sums(slab.maps)
+        sums = weights.sums(slab.maps)
         if slab.layer == len(self._sums):
-            self._sums.append(np.zeros_like(found))
+            self._sums.append(np.zeros_like(sums))
             self._rows.append(np.zeros_like(weights.rows))
-        self._sums[slab.layer] += found
+        self._sums[slab.layer] += sums
         self._rows[slab.layer] += weights.rows
 
     def _weights(self, slab: MapSlab) -> RoleWeights:
@@ -91,18 +93,18 @@ class Roles(SlabMeasure):
         kept = self._kept.get(place)
         if kept is not None and np.array_equal(kept[0], visible):
             return kept[1]
-        found = role_weights(self._names, np.arange(slab.first, slab.stop), self._tokens, visible)
+        weights = role_weights(self._names, np.arange(slab.first, slab.stop), self._tokens, visible)
         if slab.first == 0:  # of long inputs, the first slab alone: each is as large as the map
-            self._kept[place] = visible, found
-        return found
+            self._kept[place] = visible, weights
+        return weights
 
     def end(self, sample: HeadSample) -> None:
         """Take in the scores of all layers, of each role that has rows with a choice in them."""
         self._kept = {}
         for k, name in enumerate(self._names):
-            rows = [one[k] for one in self._rows]
+            rows = [rows_of_layer[k] for rows_of_layer in self._rows]
             if rows and min(rows) > 0:
-                means = [one[:, k] / n for one, n in zip(self._sums, rows, strict=True)]
+                means = [sums[:, k] / n for sums, n in zip(self._sums, rows, strict=True)]
                 both = np.stack(padded(means), axis=1)  # (2, L, H)
                 self._taken[name].add(*both)
 
@@ -116,27 +118,29 @@ class Roles(SlabMeasure):
         """
         if self.left_out:
             return {}
-        found = {name: one.summary(together=together) for name, one in self._taken.items()}
-        return {name: one for name, one in found.items() if one is not None}
+        summaries = {
+            name: measure.summary(together=together) for name, measure in self._taken.items()
+        }
+        return {name: summary for name, summary in summaries.items() if summary is not None}
 
     @property
     def unseen(self) -> list[str]:
         """Roles asked for by name of which no input had keys."""
         if not self._by_name or self.left_out:
             return []
-        found = self.summaries(1)
-        return [name for name in self.asked if name not in found]
+        measured = self.summaries(1)
+        return [name for name in self.asked if name not in measured]
 
     def state(self) -> State:
         """Return what has been taken in."""
-        taken = {name: one.state() for name, one in self._taken.items()}
+        taken = {name: measure.state() for name, measure in self._taken.items()}
         return {"left_out": self.left_out, "taken": taken}
 
     def merge(self, state: State) -> None:
         """Take in what another one has taken in of other inputs."""
         self.left_out = self.left_out or state["left_out"]
-        for name, one in self._taken.items():
-            one.merge(state["taken"][name])
+        for name, measure in self._taken.items():
+            measure.merge(state["taken"][name])
 
 
 def _tokens(sample: HeadSample, *, repeated: bool) -> RoleTokens:
@@ -199,8 +203,8 @@ def repeated_tokens(
         )
     around = [*tokenizer.prefix], [*tokenizer.suffix]
     taken = {*tokenizer.special, *around[0], *around[1], *_named_ids(checkpoint.model)}
-    ids = np.array([one for one in range(checkpoint.vocabulary) if one not in taken])
-    limits = [one for one in (checkpoint.limit, tokenizer.limit) if one is not None]
+    ids = np.array([id for id in range(checkpoint.vocabulary) if id not in taken])
+    limits = [limit for limit in (checkpoint.limit, tokenizer.limit) if limit is not None]
     room = (min(limits) - len(around[0]) - len(around[1])) // 2 if limits else _TOKENS
     count = min(_TOKENS, room, len(ids))
     if count < _LEAST:
@@ -217,6 +221,6 @@ def repeated_tokens(
 def _named_ids(model: object) -> set[int]:
     """Return the ids that a configuration names, of padding and of ends, which may be several."""
     named = vars(getattr(model, "config", None) or object).items()
-    given = [one for name, one in named if name.endswith("_token_id")]
+    given = [value for name, value in named if name.endswith("_token_id")]
     each = [id for one in given for id in (one if isinstance(one, list | tuple) else [one])]
-    return {one for one in each if isinstance(one, int)}
+    return {id for id in each if isinstance(id, int)}

@@ -280,10 +280,10 @@ class _Pace:
 
     def slab(self, batch: list[Numbered]) -> int:
         """Return how many queries attention is run on at a time; 0 for all."""
-        found = self._footprint
-        if found is None or not found.in_slabs or not self._is_long(batch[-1]):
+        footprint = self._footprint
+        if footprint is None or not footprint.in_slabs or not self._is_long(batch[-1]):
             return 0
-        return slab_rows(found.heads, self.sides(batch[-1])[1], weights=COMPUTED_SLAB)
+        return slab_rows(footprint.heads, self.sides(batch[-1])[1], weights=COMPUTED_SLAB)
 
 
 def _batches(items: Iterable[Any], pace: _Pace) -> Iterator[list[Numbered]]:
@@ -321,15 +321,15 @@ def _check_shapes(checkpoint: Checkpoint, calls: RecordedCalls, items: list[Any]
     An image may be attended to within windows, and on several scales, if it is run alone.
     """
     spans = [span for item in items if (span := checkpoint.spans(item)) is not None]
-    found = {call.own_shape for call in calls}
+    shapes = {call.own_shape for call in calls}
     name = type(checkpoint.model).__name__
-    if spans and (strange := found - {(len(items), *map(max, zip(*spans, strict=True)))}):
+    if spans and (strange := shapes - {(len(items), *map(max, zip(*spans, strict=True)))}):
         raise ValueError(
             "checkpoint must attend from every token to every token, got maps of (texts, queries, "
             f"keys) {max(strange)} for {len(items)} texts of at most {max(spans)} in {name}"
         )
-    if not spans and len(items) > 1 and {one[0] for one in found} != {len(items)}:
+    if not spans and len(items) > 1 and {shape[0] for shape in shapes} != {len(items)}:
         raise ValueError(
             "checkpoint must attend from all tokens to all tokens where images share a batch, got "
-            f"maps of (windows, queries, keys) {max(found)} for {len(items)} images in {name}"
+            f"maps of (windows, queries, keys) {max(shapes)} for {len(items)} images in {name}"
         )

@@ -55,9 +55,9 @@ def lscv_score(model: Any) -> float:
         In more than three dimensions, and for more than 2^23 places.
     """
     rows, weights, total = model.sample_rows(), model.weights_, model.weights_.sum()
-    own = rows.left_share * rows.over_copies(model.own_densities())
+    left_terms = rows.left_share * rows.over_copies(model.own_densities())
     with np.errstate(divide="ignore", invalid="ignore"):
-        others = (total * model.density(model.points_) - own) / (total - rows.left)
+        others = (total * model.density(model.points_) - left_terms) / (total - rows.left)
     return _integral_of_square(model) - 2.0 * float(weights @ others / total)
 
 

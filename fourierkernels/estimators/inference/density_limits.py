@@ -264,8 +264,10 @@ def _prepare(
     tell_copies(model, rows)
     points, weights = np.ascontiguousarray(model.points_[used]), model.weights_[used]
     factors = model.sample_factors
-    own = None if factors is None else np.ascontiguousarray(factors[used])
-    kernels = tuple((share, _sample_kernels(model, points, radius, own)) for share, radius in terms)
+    used_factors = None if factors is None else np.ascontiguousarray(factors[used])
+    kernels = tuple(
+        (share, _sample_kernels(model, points, radius, used_factors)) for share, radius in terms
+    )
     shares = weights / weights.sum()
     return CentredKernels(kernels, shares), _scatter(shares, rows, used)
 

@@ -267,8 +267,8 @@ def _standardised_squares(model: Smoother, rows: SampleRows) -> FloatArray:
     has it.
     """
     squares = model.squared_weight_sums(model.points_, rows.variances)
-    own = rows.left_share * rows.over_copies(model.hat_diagonal())
-    spread = rows.unit_variances * (1.0 - 2.0 * own) + squares
+    leverage = rows.left_share * rows.over_copies(model.hat_diagonal())
+    spread = rows.unit_variances * (1.0 - 2.0 * leverage) + squares
     residual = model.responses_ - model.fit_at(model.points_)
     alone = ~(spread > 1e-8 * rows.unit_variances)  # its own fit: it says nothing on the noise
     with np.errstate(divide="ignore", invalid="ignore"):

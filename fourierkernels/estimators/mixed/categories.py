@@ -174,8 +174,8 @@ def cell_weights(
 ) -> FloatArray:
     """Return the products of the kernels on levels, ``(t, k)`` and ``(s, k)``; shape ``(t, s)``."""
     total = np.ones((len(at), len(cells)))
-    for k, (category, own) in enumerate(zip(categories, smoothing, strict=True)):
-        weights = category.kernel.weights(category.places, float(own))
+    for k, (category, share) in enumerate(zip(categories, smoothing, strict=True)):
+        weights = category.kernel.weights(category.places, float(share))
         total *= weights[np.ix_(at[:, k], cells[:, k])]
     return total
 

@@ -112,8 +112,8 @@ class DensityScore:
 
     def _others(self, factors: FloatArray, radius: FloatArray, power: int) -> float:
         """Return (2π)^{-D} ∫ (Σ_ab factors_ab φ_a φ_b* less the terms of i = j) K̄^power dt."""
-        mixed, own = np.tensordot(factors, self._transforms, 1), self._transforms
-        power_of_pairs = (mixed.real * own.real + mixed.imag * own.imag).sum(axis=0)
+        mixed, plain = np.tensordot(factors, self._transforms, 1), self._transforms
+        power_of_pairs = (mixed.real * plain.real + mixed.imag * plain.imag).sum(axis=0)
         self._spectrum.power = power_of_pairs - float(self._own @ np.diag(factors))
         ends = self._spectrum.ends
         return self._spectrum.integral(
@@ -138,8 +138,8 @@ class DensityScore:
     def _squares(self, smoothing: FloatArray) -> FloatArray:
         """Return Σ_z L(z, a) L(z, b) for pairs of cells, shape ``(s, s)``."""
         total, table = np.ones([len(self._mixed.cells.table)] * 2), self._mixed.cells.table
-        for k, (category, own) in enumerate(zip(self._mixed.categories, smoothing, strict=True)):
-            weights = category.kernel.weights(category.places, float(own))
+        for k, (category, share) in enumerate(zip(self._mixed.categories, smoothing, strict=True)):
+            weights = category.kernel.weights(category.places, float(share))
             total *= (weights.T @ weights)[np.ix_(table[:, k], table[:, k])]
         return total
 
@@ -214,9 +214,9 @@ class MixedDesign:
         sums = self._sums(radius).at(sample.points, place, factors)
         peak = peak_of(kernel, radius, sample.periods)
         alike = peak * np.diag(factors)[place] * left_out(sample.weights, self._weighting)
-        own = np.ldexp(alike, -sums.exponent)
+        left_terms = np.ldexp(alike, -sums.exponent)
         with np.errstate(divide="ignore", invalid="ignore"):
-            leverage = own / sums.denominator
+            leverage = left_terms / sums.denominator
         known = DIGITS * sums.error
         return DesignFit(
             self._responses - sums.ratios(),
@@ -224,7 +224,7 @@ class MixedDesign:
             sample.weights,
             sample_counts(sample.weights, self._weighting),
             ~(np.abs(sums.denominator) > known),
-            ~(np.abs(sums.denominator - own) > np.maximum(known, LEFT * np.abs(own))),
+            ~(np.abs(sums.denominator - left_terms) > np.maximum(known, LEFT * np.abs(left_terms))),
         )
 
     def _sums(self, radius: FloatArray) -> CellSums:

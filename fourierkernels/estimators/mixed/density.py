@@ -105,8 +105,8 @@ class MixedDensity(DensityMixin, MixedEstimator):  # type: ignore[misc]
         """Return p̂ without sample i at each sample, shape ``(n,)``; NaN if it is alone."""
         check_is_fitted(self)
         rows, weight = self.sample_rows(), float(self.weights_.sum())
-        own = rows.left_share * rows.over_copies(self._own_terms())
-        totals = self._sums(self.points_, self._no_responses).totals() - own
+        left_terms = rows.left_share * rows.over_copies(self._own_terms())
+        totals = self._sums(self.points_, self._no_responses).totals() - left_terms
         rest = weight - rows.left
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > 1e-12 * weight, weight / rest, np.nan)

@@ -127,8 +127,8 @@ class MixedRegression(MixedEstimator, LinearSmoother):  # type: ignore[override]
         sums = self._sums(self.points_, self._no_responses)
         self._report(sums.undefined)
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.ldexp(self._own_terms(), -sums.exponent) / sums.denominator
-        return np.where(sums.undefined, np.nan, own)
+            leverage = np.ldexp(self._own_terms(), -sums.exponent) / sums.denominator
+        return np.where(sums.undefined, np.nan, leverage)
 
     def squared_weight_sums(self, queries: FloatArray, variances: FloatArray) -> FloatArray:
         """Return Σ_j W_j(x)² σ_j² at checked queries, by a sum of the squared kernels; ``(m,)``.

@@ -206,7 +206,9 @@ def check_options(options: Options) -> None:
     ValueError
     """
     check_tolerance(options.tol)
-    if any(np.ndim(one) == 2 for one in (options.radius, options.bandwidth) if one is not None):
+    if any(
+        np.ndim(given) == 2 for given in (options.radius, options.bandwidth) if given is not None
+    ):
         raise ValueError("radius must be a number or a vector for a stream, got a matrix")
     if options.method not in {"auto", "bandlimited"}:
         raise ValueError(
@@ -228,8 +230,8 @@ def _limits(
     given = {name: pairs for name, pairs in named.items() if pairs is not None}
     if not given and options.period is not None:
         each = (options.period, options.radius, options.bandwidth)
-        arrays = [np.asarray(one, dtype=object) for one in each]
-        told = [len(one) for one in arrays if one.ndim == 1]
+        arrays = [np.asarray(column, dtype=object) for column in each]
+        told = [len(column) for column in arrays if column.ndim == 1]
         given["within"] = [(None, None)] * (told[0] if told else columns() or 1)
     if not given:
         return None

@@ -167,16 +167,18 @@ def cell_fits(
         left_out, leverage = model.leave_one_out(), model.hat_diagonal()
         counts = model.sample_rows().counts
         for cell in cells_of(model):
-            own, fitted = cell.rows, model.given(cell.levels)
-            at = fitted.points_[own]
+            rows, fitted = cell.rows, model.given(cell.levels)
+            at = fitted.points_[rows]
             if len(x) == 1:
                 at = places_along(fitted, at, size)
-            numbers = len(own), table.dropped, float(counts[own].sum())
-            freedom, queries = float(np.nansum(leverage[own])), at_levels(at, x, cell.levels)
+            numbers = len(rows), table.dropped, float(counts[rows].sum())
+            freedom, queries = float(np.nansum(leverage[rows])), at_levels(at, x, cell.levels)
             limits = _limits(model, queries[list(model.feature_names_in_)], level, rng)
             slope = fitted.derivative(queries[list(x)])
-            left = left_out[own]
-            fits.append(CellFit(cell.name, *numbers, fitted, left, freedom, at, limits, slope, own))
+            left = left_out[rows]
+            fits.append(
+                CellFit(cell.name, *numbers, fitted, left, freedom, at, limits, slope, rows)
+            )
     return fits
 
 

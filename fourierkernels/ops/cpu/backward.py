@@ -116,8 +116,8 @@ def backward(cotangents: Cotangents, inputs: Inputs, saved: Saved, options: Opti
 def _room(layout: Layout, mask: Tensor | None) -> _Results:
     """Return zeros to add to; the mask's in its own shape, by slabs if it is shared by queries."""
     _, heads, n, dim = layout.queries.shape
-    own = (heads // layout.mask.heads, layout.mask.heads) if mask is None else mask.shape[:2]
-    groups = own[0] * own[1]
+    sizes = (heads // layout.mask.heads, layout.mask.heads) if mask is None else mask.shape[:2]
+    groups = sizes[0] * sizes[1]
     slabs = max(1, min(-(-_TASKS // groups), n // _SLAB))
     (_, _, m, width), dtype = layout.values.shape, layout.values.dtype
     rows = slabs if mask is None or mask.shape[2] == 1 else n
@@ -126,7 +126,7 @@ def _room(layout: Layout, mask: Tensor | None) -> _Results:
         np.zeros((heads, slabs, m, dim), dtype),
         np.zeros((heads, slabs, m, width), dtype),
         np.zeros((groups, rows, 0 if mask is None else mask.shape[3]), dtype),
-        (own[1] if own[0] > 1 else 0, 1 if own[1] > 1 else 0),
+        (sizes[1] if sizes[0] > 1 else 0, 1 if sizes[1] > 1 else 0),
     )
 
 

@@ -85,7 +85,7 @@ def page_numbers(report: ReportContent, *, most: int = MOST_WEIGHTS) -> dict[str
         "level": LEVEL,
         "colours": CIVIDIS,
         "metric": _metric(first),
-        "networks": [_network(name, one) for name, one in summaries.items()],
+        "networks": [_network(name, summary) for name, summary in summaries.items()],
         "statistics": _statistics(report, first),
         "sentences": _sentences(report.first.roles),
         "association": _association(first, report.pruning.importance if report.pruning else None),
@@ -115,11 +115,11 @@ def as_json(numbers: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     """Return `value` with arrays as lists and floats of DIGITS digits, None where not finite."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     return value
@@ -143,12 +143,14 @@ def _network(name: str, summary: HeadSummary) -> dict[str, Any]:
 
 def _statistics(report: ReportContent, first: HeadSummary | None) -> list[dict[str, Any]]:
     """Rows of one shape: the statistics of maps, and what else is known of each head."""
-    rows = [_statistic(name, one) for name, one in report.first.statistics.items()]
-    rows += [_role(name, one) for name, one in report.first.roles.items()]
+    rows = [_statistic(name, summary) for name, summary in report.first.statistics.items()]
+    rows += [_role(name, summary) for name, summary in report.first.roles.items()]
     if report.pruning is not None:
-        found = report.pruning.importance
-        title = f"importance ({found.method})"
-        rows.append(_row("importance", found.values, found.low, found.high, title=title))
+        importance = report.pruning.importance
+        title = f"importance ({importance.method})"
+        rows.append(
+            _row("importance", importance.values, importance.low, importance.high, title=title)
+        )
     if (alone := _alone(first)) is not None:
         none = np.full(alone.shape, math.nan)
         unit = _metric(first)["unit"]
@@ -159,40 +161,40 @@ def _statistics(report: ReportContent, first: HeadSummary | None) -> list[dict[s
     return rows
 
 
-def _matched(found: HeadMatches, name: str) -> dict[str, Any]:
-    none = np.full(found.distances.shape, math.nan)
-    about, title = METRICS[found.metric], f"distance to the nearest head of {name}"
-    return _row("matched", found.distances, none, none, title=title, unit=about.unit)
+def _matched(matches: HeadMatches, name: str) -> dict[str, Any]:
+    none = np.full(matches.distances.shape, math.nan)
+    about, title = METRICS[matches.metric], f"distance to the nearest head of {name}"
+    return _row("matched", matches.distances, none, none, title=title, unit=about.unit)
 
 
-def _statistic(name: str, found: StatisticSummary) -> dict[str, Any]:
+def _statistic(name: str, summary: StatisticSummary) -> dict[str, Any]:
     about = STATISTICS[check_choice("statistics", name, list(STATISTICS))]
     return _row(
         name,
-        found.mean,
-        found.low,
-        found.high,
+        summary.mean,
+        summary.low,
+        summary.high,
         title=name.replace("_", " "),
         unit=about.unit,
         description=about.description,
     )
 
 
-def _role(name: str, found: RoleSummary) -> dict[str, Any]:
+def _role(name: str, summary: RoleSummary) -> dict[str, Any]:
     row = _row(
         f"role_{name}",
-        found.score,
-        found.low,
-        found.high,
+        summary.score,
+        summary.low,
+        summary.high,
         title=f"weight on {ROLES[name].keys}",
         unit="share of the weight, in rows with a choice",
     )
-    return {**row, "chance": found.chance}
+    return {**row, "chance": summary.chance}
 
 
 def _sentences(roles: Mapping[str, RoleSummary]) -> list[list[str]]:
     """Return a sentence for each head, by layer."""
-    shape = next((one.score.shape for one in roles.values()), (0, 0))
+    shape = next((summary.score.shape for summary in roles.values()), (0, 0))
     return [[role_sentence(roles, k, h) for h in range(shape[1])] for k in range(shape[0])]
 
 
@@ -230,10 +232,10 @@ def _association(
         return None
     if not (np.ptp(alone, axis=1).any() and np.ptp(importance.values, axis=1).any()):
         return {"correlation": math.nan, "p_value": math.nan}  # constants have no ranks
-    found = redundancy_against_importance(
+    relation = redundancy_against_importance(
         summary.distances, importance.values, rng=np.random.default_rng(0)
     )
-    return {"correlation": found.correlation, "p_value": found.p_value}
+    return {"correlation": relation.correlation, "p_value": relation.p_value}
 
 
 def _start(layer: int | None, first: HeadSummary | None) -> dict[str, int]:
@@ -255,14 +257,14 @@ def _pruning(pruning: HeadPruning | None) -> dict[str, Any] | None:
     }
 
 
-def _matches(found: HeadMatches | None) -> dict[str, Any] | None:
-    if found is None:
+def _matches(matches: HeadMatches | None) -> dict[str, Any] | None:
+    if matches is None:
         return None
-    about = METRICS[found.metric]
+    about = METRICS[matches.metric]
     return {
         "metric": about.description,
-        "n_texts": found.n_texts,
-        "layers": found.layers,
-        "heads": found.heads,
-        "distances": found.distances,
+        "n_texts": matches.n_texts,
+        "layers": matches.layers,
+        "heads": matches.heads,
+        "distances": matches.distances,
     }

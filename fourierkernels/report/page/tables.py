@@ -32,7 +32,7 @@ def finding_lines(report: ReportContent) -> str:
     """Return what was found, a paragraph for each sentence, and what is not accounted for."""
     first, *others = head_finding(report).sentences
     lines = [f'<p class="finding">{escape(first)}</p>']
-    lines += [f"<p>{escape(one)}</p>" for one in others]
+    lines += [f"<p>{escape(line)}</p>" for line in others]
     if report.first.unread:
         lines.append(f'<p class="warning">Not accounted for: {escape(report.first.unread)}</p>')
     return "\n".join(lines)
@@ -64,7 +64,9 @@ def pruning_numbers(pruning: HeadPruning | None) -> str:
         return ""
     places = 1 + decimals(pruning.curve.losses, pruning.at_random.losses)
     curves = zip(pruning.curve.removed, pruning.curve.losses, pruning.at_random.losses, strict=True)
-    rows = [_row(str(count), [_number(one, places) for one in losses]) for count, *losses in curves]
+    rows = [
+        _row(str(count), [_number(loss, places) for loss in losses]) for count, *losses in curves
+    ]
     titles = ("heads pruned", "least important first", "in random order")
     return _table(titles, rows)
 
@@ -109,7 +111,7 @@ def _columns(report: ReportContent, deepest: int) -> Iterator[Column]:
         yield f"{column_title(name)}: mean ± std", _means(summary, report.spread, deepest, digits)
         yield f"{LEVEL:.0%} interval", _intervals(summary, deepest, digits)
     for name, share in report.shares().items():
-        values = [share_cell(one) or NO_NUMBER for one in (*share.layers, share.average)]
+        values = [share_cell(value) or NO_NUMBER for value in (*share.layers, share.average)]
         layers = _filled(values[:-1], deepest)
         yield f"shared, beside {CONTROLS[name].title}", [*layers, values[-1], ""]
     if difference is not None:
@@ -132,15 +134,15 @@ def _intervals(summary: HeadSummary, deepest: int, digits: int) -> list[str]:
     return [*_filled(layers, deepest), _interval(*summary.layer_average_interval(), digits), ""]
 
 
-def _difference(found: HeadDifference, first: str, deepest: int) -> Iterator[Column]:
-    digits = decimals(found.layers, found.average)
-    layers = [_number(mean, digits, sign="+") for mean in found.layers]
-    average = _number(found.average, digits, sign="+")
+def _difference(difference: HeadDifference, first: str, deepest: int) -> Iterator[Column]:
+    digits = decimals(difference.layers, difference.average)
+    layers = [_number(mean, digits, sign="+") for mean in difference.layers]
+    average = _number(difference.average, digits, sign="+")
     yield f"{first} - other", [*_filled(layers, deepest), average, ""]
-    ends = zip(found.layers_low, found.layers_high, strict=True)
+    ends = zip(difference.layers_low, difference.layers_high, strict=True)
     intervals = _filled([_interval(*both, digits, sign="+") for both in ends], deepest)
-    average = _interval(found.low, found.high, digits, sign="+")
-    yield f"its {found.level:.0%} interval", [*intervals, average, ""]
+    average = _interval(difference.low, difference.high, digits, sign="+")
+    yield f"its {difference.level:.0%} interval", [*intervals, average, ""]
 
 
 def _null(null: NullComparison, deepest: int) -> Iterator[Column]:

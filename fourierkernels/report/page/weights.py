@@ -144,25 +144,25 @@ def page_examples(report: ReportContent, *, most: int) -> list[dict[str, Any]]:
     """
     cut = kept_shapes([_shape(*both) for both in report.examples], most=most)
     both = zip(report.examples, cut, strict=True)
-    return [_example(own, other, shape) for (own, other), shape in both]
+    return [_example(example, other, shape) for (example, other), shape in both]
 
 
-def _shape(own: Example, other: Example | None) -> Shape:
+def _shape(first: Example, other: Example | None) -> Shape:
     """Return the shape of the maps of one text, the heads of both networks counted together."""
-    maps = [example.maps for example in (own, other) if example is not None]
-    heads = sum(int(np.prod(np.shape(one)[:2])) for one in maps)
-    return (1, heads, *np.shape(own.maps)[2:])
+    maps = [example.maps for example in (first, other) if example is not None]
+    heads = sum(int(np.prod(np.shape(layer)[:2])) for layer in maps)
+    return (1, heads, *np.shape(first.maps)[2:])
 
 
-def _example(own: Example, other: Example | None, shape: Shape) -> dict[str, Any]:
+def _example(first: Example, other: Example | None, shape: Shape) -> dict[str, Any]:
     n, m = shape[2:]
     return {
-        "label": own.label,
-        "source": None if own.queries == own.keys else " ".join(own.keys),
-        "queries": list(own.queries[:n]),
-        "keys": list(own.keys[:m]),
-        "of": [len(own.queries), len(own.keys)],
-        **_packed(own, n, m),
+        "label": first.label,
+        "source": None if first.queries == first.keys else " ".join(first.keys),
+        "queries": list(first.queries[:n]),
+        "keys": list(first.keys[:m]),
+        "of": [len(first.queries), len(first.keys)],
+        **_packed(first, n, m),
         "other": None if other is None else _packed(other, n, m),
     }
 

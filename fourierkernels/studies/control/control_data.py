@@ -198,9 +198,9 @@ def _split(episodes: Episodes) -> dict[str, ControlSplit]:
 def _statistics(values: Floats, split: ControlSplit) -> tuple[NDArray[np.float64], ...]:
     """Return mean and standard deviation of each column over the steps of a split."""
     parts = np.array_split(split.members, split.steps // _SLAB + 1)
-    total = np.sum([values[own].sum(axis=0, dtype=np.float64) for own in parts], axis=0)
+    total = np.sum([values[rows].sum(axis=0, dtype=np.float64) for rows in parts], axis=0)
     mean = total / split.steps
-    squares = np.sum([np.square(values[own] - mean).sum(axis=0) for own in parts], axis=0)
+    squares = np.sum([np.square(values[rows] - mean).sum(axis=0) for rows in parts], axis=0)
     return mean, np.sqrt(squares / split.steps) + _LEAST
 
 

@@ -129,7 +129,7 @@ def check_numbers(name: str, values: NDArray[Any], where: str, first: int = 0) -
 
 def join(parts: Mapping[str, list[NDArray[Any]]]) -> dict[str, Any]:
     """Return the observations, actions, rewards and ends of episodes given one by one."""
-    lengths = [len(own) for own in parts["rewards"]]
+    lengths = [len(rewards) for rewards in parts["rewards"]]
     joined: dict[str, Any] = {
         name: np.concatenate(parts[name]).astype(np.float32) for name in _FIELDS
     }

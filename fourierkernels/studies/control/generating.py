@@ -88,8 +88,8 @@ def generate(
         found = _Searching(world, row, search, np.random.default_rng(seed)).episodes(behaviour)
     finally:
         world.close()
-    parts = {name: [own[name] for own in found] for name in _PARTS}
-    largest = max(float(own.sum()) for own in parts["rewards"])
+    parts = {name: [episode[name] for episode in found] for name in _PARTS}
+    largest = max(float(rewards.sum()) for rewards in parts["rewards"])
     return checked(
         Episodes(
             environment,
@@ -136,7 +136,7 @@ class _Searching:
         """Play the policies of a round and move to the best of them."""
         drawn = [self._drawn() for _ in range(self._search.policies)]
         found = [self._play(policy) for policy in drawn]
-        best = np.argsort([own["rewards"].sum() for own in found])[-self._search.kept :]
+        best = np.argsort([episode["rewards"].sum() for episode in found])[-self._search.kept :]
         chosen = np.stack([drawn[place] for place in best])
         self._mean = chosen.mean(axis=0)
         self._spread = chosen.std(axis=0) + self._search.least

@@ -160,8 +160,8 @@ class Comparison(ABC):
         needs = self.needs(folder)
         refuse_missing(needs, folder)
         found = {need.name: need.place for need in needs}
-        own = {field: getattr(self, field) for field in self.places}
-        return replace(self, **{field: found.get(name, name) for field, name in own.items()})
+        named = {field: getattr(self, field) for field in self.places}
+        return replace(self, **{field: found.get(name, name) for field, name in named.items()})
 
     def setup(self, network: Network) -> Setup:
         """Return the run of a network."""
@@ -281,8 +281,8 @@ class Comparison(ABC):
         stages = (stage for stage in self.stages() if self._is_compared(stage))
         networks = (n for stage in stages for n in replace(stage, seeds=(0,)).networks({}))
         rows = [self.labels(network) for network in networks]
-        own = [row for row in rows if row[self.table.contender] in self.controls()]
-        return [{name: row[name] for name in self.table.index} for row in own]
+        controls = [row for row in rows if row[self.table.contender] in self.controls()]
+        return [{name: row[name] for name in self.table.index} for row in controls]
 
     def measure_of(self, line: Row) -> str:
         """Return the column of networks that a line of the table is about."""

@@ -253,10 +253,10 @@ def trials(
 def further_trials(networks: Iterable[Network], chosen: Choices) -> list[Network]:
     """Return a trial beyond each edge at which the best of some trials lies."""
     found = []
-    for key, own in by_contender(networks).items():
+    for key, trials in by_contender(networks).items():
         if key in chosen:
-            further = chosen[key].beyond(network.tuning for network in own)
-            found += [replace(own[0], tuning=tuning) for tuning in further]
+            further = chosen[key].beyond(network.tuning for network in trials)
+            found += [replace(trials[0], tuning=tuning) for tuning in further]
     return found
 
 
@@ -264,8 +264,8 @@ def chosen_edges(networks: Iterable[Network], chosen: Choices) -> dict[str, str]
     """Return the hyperparameters chosen at an edge of what was tried, by problem and contender."""
     trialled = [network for network in networks if len(network.part.tunings) > 1]
     edges = {
-        " ".join(filter(None, key)): " ".join(chosen[key].edges(n.tuning for n in own))
-        for key, own in by_contender(trialled).items()
+        " ".join(filter(None, key)): " ".join(chosen[key].edges(n.tuning for n in trials))
+        for key, trials in by_contender(trialled).items()
         if key in chosen
     }
     return {name: columns for name, columns in edges.items() if columns}

@@ -122,14 +122,14 @@ class Evidence:
 
     def config(self) -> dict[str, object]:
         """Return it as the provenance has it."""
-        known = {name: [asdict(each) for each in own] for name, own in self.baselines.items()}
+        known = {name: [asdict(each) for each in rows] for name, rows in self.baselines.items()}
         return {"baselines": known, "edges": dict(self.edges)}
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:
         """Return that of a provenance."""
         known = config.get("baselines", {})
-        baselines = {name: [Baseline(**each) for each in own] for name, own in known.items()}
+        baselines = {name: [Baseline(**each) for each in rows] for name, rows in known.items()}
         return cls(baselines, config.get("edges", {}))
 
 
@@ -178,12 +178,12 @@ class Contest:
 
     def gains(self, contender: str) -> list[Gain]:
         """Return the gains over all controls, that over the best one first."""
-        own = self.contenders[contender]
+        values = self.contenders[contender]
         rivals = {name: self.contenders.get(name, {}) for name in self.controls}
-        rivals |= {each.name: dict.fromkeys(own, each.value) for each in self.baselines}
+        rivals |= {each.name: dict.fromkeys(values, each.value) for each in self.baselines}
         known = {name: values for name, values in rivals.items() if values}
         order = sorted(known, key=lambda name: -self.sign * mean_of(known[name]))
-        return [self._gain(name, own, known[name]) for name in order]
+        return [self._gain(name, values, known[name]) for name in order]
 
     def _gain(self, name: str, own: Values, rival: Values) -> Gain:
         gaps = self.sign * paired(own, rival)
@@ -202,7 +202,9 @@ class Contest:
 
     def sentence(self) -> str:
         """Return in a sentence whether some contender beats every control."""
-        known = [name for name, own in self.contenders.items() if own and name not in self.controls]
+        known = [
+            name for name, values in self.contenders.items() if values and name not in self.controls
+        ]
         best = sorted(known, key=lambda name: -self.sign * mean_of(self.contenders[name]))
         if not best:
             return "decides nothing: no contender but controls has finished"

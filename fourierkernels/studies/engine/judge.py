@@ -46,13 +46,13 @@ class Judge:
 
     def contest(self, cell: Cell, column: str) -> Contest:
         """Return all networks of the problem of a cell by a measure."""
-        own = self._alike(cell, self.table.problems)
+        cells = self._alike(cell, self.table.problems)
         by = self.table.contender
         known = self.evidence.baselines.get(str(cell.index.get(self.problem, "")), ())
         return Contest(
             column,
-            {self._name(c): by_seed(c.rows, column) for c in own},
-            tuple(self._name(c) for c in own if c.index[by] in self.controls),
+            {self._name(c): by_seed(c.rows, column) for c in cells},
+            tuple(self._name(c) for c in cells if c.index[by] in self.controls),
             known if column == self.decided_by else (),
             sum(c.index[by] not in self.controls for c in self._family(cell)),
             self.unit,
@@ -80,8 +80,8 @@ class Judge:
         by, reference = self.table.contender, cell.reference_name
         if not rows:
             names = {cell.index[by], reference}
-            own = {n: values for n, values in contest.contenders.items() if n in names}
-            return replace(contest, contenders=own)
+            kept = {n: values for n, values in contest.contenders.items() if n in names}
+            return replace(contest, contenders=kept)
         alike = {c.index[by] for c in self.cells if c.reference_name == reference}
         found = {
             name: by_seed([row for row in rows if row[by] == name], contest.column)
@@ -113,8 +113,8 @@ class Judge:
             return math.nan
         by = self.table.contender
         same = self._alike(cell, self.table.others)  # of the same hyperparameters, too
-        own = {c.index[by]: by_seed(c.rows, contest.column) for c in same}
-        contest = replace(contest, contenders=own)
+        values = {c.index[by]: by_seed(c.rows, contest.column) for c in same}
+        contest = replace(contest, contenders=values)
         shared = contest.contenders[name].keys() & contest.contenders.get(reference, {}).keys()
         pilot = self._pilot(cell, contest)
         return pilot.smallest(reference, seeds or len(shared), cell.comparisons)

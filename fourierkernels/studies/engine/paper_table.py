@@ -236,8 +236,8 @@ class PaperTable(Comparison):
 
     def wanted_controls(self) -> list[Row]:
         """Return those of the problems, and of the average if there is one."""
-        own = super().wanted_controls()
-        return [*own, *({**row, "problem": AVERAGE} for row in own if self.average)]
+        wanted = super().wanted_controls()
+        return [*wanted, *({**row, "problem": AVERAGE} for row in wanted if self.average)]
 
     def judge(self, rows: Sequence[Row], evidence: Evidence) -> Judge:
         """Return what says how contenders stand to the controls, on average too."""

@@ -127,7 +127,7 @@ def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]
         kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
@@ -136,7 +136,7 @@ def _probe(model: nn.Module, goal: Objective, batch: Batch) -> tuple[float, int]
         begun = time.perf_counter()
         goal.loss(model, batch).backward()  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - begun)
-    return median(times), sum(size for place, size in kept.items() if place not in own)
+    return median(times), sum(size for place, size in kept.items() if place not in parameters)
 
 
 @torch.no_grad()

@@ -153,9 +153,9 @@ def tables_table(tables: Mapping[str, Comparison], data: Path | None) -> "Table"
 def _data_lines(comparison: Comparison, data: Path | None) -> Iterator[str]:
     needs = comparison.needs(data)
     for each, files in by_set(needs).items():
-        own = [need for need in needs if need._replace(file="", place=None) == each]
-        found = list(dict.fromkeys(need.place for need in own if need.place))
-        missing = [need.file or need.name for need in own if not need.place]
+        alike = [need for need in needs if need._replace(file="", place=None) == each]
+        found = list(dict.fromkeys(need.place for need in alike if need.place))
+        missing = [need.file or need.name for need in alike if not need.place]
         yield f"{each.name}: {', '.join([each.layout, *filter(None, files)])}. From {each.source}."
         yield from (f"found: {place}" for place in found)
         if data is not None and missing:
@@ -173,18 +173,24 @@ def plan_table(name: str, comparison: Comparison) -> "Table":
     for network in _networks(comparison):
         kinds.setdefault((network.part.problem, network.contender.name), []).append(network)
     total: Plan | None = None
-    for (problem, contender), own in kinds.items():
+    for (problem, contender), kind in kinds.items():
         label = f"{problem} {contender}".strip()
-        updates = sum(network.part.steps for network in own)
+        updates = sum(network.part.steps for network in kind)
         try:
-            found = plan(comparison.setup(own[0]))
+            found = plan(comparison.setup(kind[0]))
         except ValueError as error:  # such as a start that is not trained yet
-            table.add_row(label, f"{len(own)}", f"{updates:,}", "", "", str(error))
+            table.add_row(label, f"{len(kind)}", f"{updates:,}", "", "", str(error))
             continue
-        of_all = _of_all(found, networks=len(own), runs=updates / own[0].part.steps)
+        of_all = _of_all(found, networks=len(kind), runs=updates / kind[0].part.steps)
         shown = dict(of_all.rows())
         total = of_all if total is None else _added(total, of_all)
-        cells = (f"{len(own)}", f"{updates:,}", shown["parameters"], shown["memory"], shown["time"])
+        cells = (
+            f"{len(kind)}",
+            f"{updates:,}",
+            shown["parameters"],
+            shown["memory"],
+            shown["time"],
+        )
         table.add_row(label, *cells)
     if total is not None:
         table.add_row("all", "", "", "", "", dict(total.rows())["time"])

@@ -156,13 +156,13 @@ def run_comparison(
         able = [network for network in wanted if not lost & _tuned_like(network)]
         done = _finish(comparison, able, finished, workers, report)
         if stage.chooses:
-            own = _choices(comparison, done, finished)
+            choices = _choices(comparison, done, finished)
             for _ in range(comparison.widen):
-                further = further_trials(done, own)
+                further = further_trials(done, choices)
                 wanted, able = wanted + further, able + further
                 done = _finish(comparison, able, finished, workers, report)
-                own = _choices(comparison, done, finished)
-            chosen |= own
+                choices = _choices(comparison, done, finished)
+            chosen |= choices
             lost |= {_tuned(network) for network in wanted} - chosen.keys()
         missing += len(wanted) - len(done)
         networks += done
@@ -314,11 +314,11 @@ def _edges(comparison: Comparison, rows: Sequence[Row]) -> dict[str, str]:
     for stage in comparison.planned():
         networks = stage.networks(chosen)
         if stage.chooses:
-            own = _choices_of_rows(comparison, networks, rows[len(seen) :])
+            choices = _choices_of_rows(comparison, networks, rows[len(seen) :])
             for _ in range(comparison.widen):
-                networks += further_trials(networks, own)
-                own = _choices_of_rows(comparison, networks, rows[len(seen) :])
-            chosen |= own
+                networks += further_trials(networks, choices)
+                choices = _choices_of_rows(comparison, networks, rows[len(seen) :])
+            chosen |= choices
         seen += networks
     return chosen_edges(seen, chosen)
 

@@ -150,8 +150,8 @@ def is_of_preset(run: Setup) -> bool:
     So a teacher, other options of the mixer, or a recipe of other steps or rates is not.
     """
     usual: Preset = run.chosen_preset
-    own = usual.mixer_options.get(run.mixer, {})
-    same = {**own, **run.mixer_options} == own and run.teacher is None
+    usual_options = usual.mixer_options.get(run.mixer, {})
+    same = {**usual_options, **run.mixer_options} == usual_options and run.teacher is None
     pairs = zip(asdict(usual.recipe).items(), asdict(run.recipe).values(), strict=True)
     return same and all(one == other for (name, one), other in pairs if name not in FREE)
 

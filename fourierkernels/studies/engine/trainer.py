@@ -212,8 +212,8 @@ class Engine(Trainer):  # type: ignore[misc]
         step, history = self.state.global_step, self.state.log_history
         if not self._is_finite():
             self._watch(float("nan"), self._norm, step)
-        own = {name: tensor.to(self.args.device) for name, tensor in pack_random().items()}
-        everyone = {name: self.accelerator.gather(t[None]).cpu() for name, t in own.items()}
+        local = {name: tensor.to(self.args.device) for name, tensor in pack_random().items()}
+        everyone = {name: self.accelerator.gather(t[None]).cpu() for name, t in local.items()}
         trained = self.model.model
         saved = trained if self._bare is None else gather_model(trained, self._bare)
         state = gather_optimiser(self.optimizer.state_dict())

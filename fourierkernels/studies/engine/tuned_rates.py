@@ -40,8 +40,8 @@ class TunedRates(Comparison):
 
     def stages(self) -> tuple[Stage, ...]:
         """Return trials of rates, and the best from several seeds."""
-        own = tuple(each for each in self.contenders() if each.name in self.encoders)
-        tried = Part(own, self.preset, self.trial_steps)
+        tuned = tuple(each for each in self.contenders() if each.name in self.encoders)
+        tried = Part(tuned, self.preset, self.trial_steps)
         first = trials([tried], grid(self.rates), self.trial_seed)
         return first, Stage((replace(tried, steps=self.steps),), self.seeds)
 
@@ -51,4 +51,4 @@ class TunedRates(Comparison):
 
     def facts(self, chosen: Choices) -> Mapping[str, object]:
         """Return the rates that trials chose."""
-        return {"chosen": {name: own.rate for (_, name), own in chosen.items()}}
+        return {"chosen": {name: tuning.rate for (_, name), tuning in chosen.items()}}

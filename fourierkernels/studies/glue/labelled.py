@@ -170,7 +170,7 @@ def open_task(
     found = _labelled(name, tables, classes, pieces, length=length, start=start, content=files)
     encoded = partial(_encode, pieces=pieces, classes=classes, length=length)
     rows = {file: read_rows(path, task, labelled=False).rows for file, path in free.items()}
-    unlabelled = {file: encoded(own) for file, own in rows.items()}
+    unlabelled = {file: encoded(labelled) for file, labelled in rows.items()}
     return replace(found, source=home.resolve().name, unlabelled=unlabelled)
 
 
@@ -260,7 +260,7 @@ def _encode(rows: Sequence[Row], pieces: Pieces, classes: Sequence[str], length:
             firsts.append(min(len(parts[0]) + 2, length))
     return Encoded(
         np.concatenate(numbers),
-        np.cumsum([len(own) for own in numbers]),
+        np.cumsum([len(tokens) for tokens in numbers]),
         np.array(firsts),
         np.array([_number(row.label, classes) for row in rows]),
         np.array(long),

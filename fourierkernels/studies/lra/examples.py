@@ -77,7 +77,7 @@ def index_lines(
             labels.append(label)
             lengths.append(length)
             at += len(line)
-    found = (np.array(own, dtype=np.int64) for own in (starts, labels, lengths))
+    found = (np.array(numbers, dtype=np.int64) for numbers in (starts, labels, lengths))
     own_starts, own_labels, own_lengths = found
     return LineFile(path, own_starts), own_labels, own_lengths
 
@@ -156,7 +156,7 @@ class ArenaData:
 
     def longer(self, length: int) -> dict[str, int]:
         """Return how many examples of each split have more tokens than a model reads."""
-        return {name: int((own.lengths > length).sum()) for name, own in self.splits.items()}
+        return {name: int((split.lengths > length).sum()) for name, split in self.splits.items()}
 
 
 def byte_tokens(text: bytes) -> Tokens:
@@ -172,7 +172,7 @@ def byte_tokens(text: bytes) -> Tokens:
 
 def packed(sequences: Sequence[Tokens], labels: Iterable[int]) -> ArenaSplit:
     """Return a split that is held in memory, a byte or two for each token."""
-    lengths = np.array([len(own) for own in sequences], dtype=np.int64)
+    lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     ends = np.cumsum(lengths)
     values = np.concatenate(sequences).astype(np.uint16)
 

@@ -64,8 +64,8 @@ def open_cifar(folder: Path) -> ArenaData:
     }
     labels = np.concatenate([batch[:, 0] for batch in batches]).astype(np.int64)
     splits = {
-        name: _split(labels[own], SIDE**2, _reader(batches, ends, own))
-        for name, own in places.items()
+        name: _split(labels[place], SIDE**2, _reader(batches, ends, place))
+        for name, place in places.items()
     }
     check_splits(folder, splits)
     digest = digest_of("cifar 1", files)
@@ -87,7 +87,7 @@ def open_digit_pixels(folder: Path) -> ArenaData:
         return opened
 
     side = data.side or 0
-    splits = {name: _split(own, side**2, reader(name)) for name, own in data.labels.items()}
+    splits = {name: _split(labels, side**2, reader(name)) for name, labels in data.labels.items()}
     return ArenaData(
         "image", "digits", data.source, data.digest, data.vocabulary, BYTE_TOKENS, splits, side=side
     )

@@ -223,7 +223,7 @@ def _standardise(values: Values, mean: Floats, deviation: Floats) -> None:
 
 def _joined(file: TsFile, chosen: NDArray[np.bool_], length: int) -> SeriesSplit:
     series = [file.series[place][:length] for place in np.flatnonzero(chosen)]
-    ends = np.cumsum([len(own) for own in series])
+    ends = np.cumsum([len(example) for example in series])
     return SeriesSplit(np.concatenate(series), ends, file.labels[chosen])
 
 

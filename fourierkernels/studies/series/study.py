@@ -150,7 +150,9 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
         splits = {}
         for name, split in data.splits.items():
             series = [split.series(place) for place in range(len(split))]
-            moments = [np.concatenate([own.mean(axis=0), own.std(axis=0)]) for own in series]
+            moments = [
+                np.concatenate([values.mean(axis=0), values.std(axis=0)]) for values in series
+            ]
             splits[name] = Examples(np.array(moments, dtype=np.float64), split.labels)
         return [logistic_regression("means and deviations", splits)]
 
