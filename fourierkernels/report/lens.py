@@ -93,7 +93,7 @@ class HeadLens:
         ValueError
             For a text that does not fit the network, or does not fit into memory.
         """
-        with self._opened.reading([text]) as reading:
+        with self._opened.with_texts([text]) as reading:
             return next(head_samples(reading.checkpoint.without_task_head(), [reading.one()]))
 
     def maps(self, layer: int | str, text: Any) -> FloatArray:
@@ -200,7 +200,7 @@ class HeadLens:
         """
         given = _as_list("texts", texts)
         donors = [] if other is None else _as_list("other", other)
-        with self._opened.reading([*given, *donors]) as reading:
+        with self._opened.with_texts([*given, *donors]) as reading:
             items = reading.items()
             checkpoint = isolated(reading.checkpoint, items[0])
             check_whole_maps(checkpoint, items)
@@ -242,7 +242,7 @@ class HeadLens:
             For a network that gives no scores of tokens, a place or id that there is not, or heads
             that do not go into a linear layer.
         """
-        with self._opened.reading([text]) as reading:
+        with self._opened.with_texts([text]) as reading:
             item = reading.one()
             checkpoint = isolated(reading.checkpoint, item)
             check_whole_maps(checkpoint, [item])
@@ -284,7 +284,7 @@ class HeadLens:
         ValueError
             For a network that does not predict the next token, or more tokens than it reads.
         """
-        with self._opened.reading([text]) as reading:
+        with self._opened.with_texts([text]) as reading:
             ids, around = list(reading.one()), reading.tokenizer
             after = 0 if around is None else len(around.suffix)
             named = getattr(getattr(reading.checkpoint.model, "config", None), "eos_token_id", None)

@@ -36,7 +36,7 @@ def find_network(name: str, network: Network) -> Found:
 
 
 @dataclass(frozen=True)
-class Reading:
+class NetworkWithTexts:
     """A network, and texts as it reads them."""
 
     checkpoint: Checkpoint
@@ -80,7 +80,7 @@ class OpenedNetwork:
     device: str | None
 
     @contextmanager
-    def reading(self, texts: Sequence[Any]) -> Iterator[Reading]:
+    def with_texts(self, texts: Sequence[Any]) -> Iterator[NetworkWithTexts]:
         """Yield the network with texts; a model in memory is left as it was."""
         source = self._source(texts)
         with source.borrowed():
@@ -92,7 +92,7 @@ class OpenedNetwork:
                 tokenizer = replace(read, stream=False)
                 checkpoint = _named(checkpoint, tokenizer)
             with computing_on(device_of(checkpoint.model)):
-                yield Reading(checkpoint, tokenizer, texts)
+                yield NetworkWithTexts(checkpoint, tokenizer, texts)
 
     @cached_property
     def _loaded(self) -> Checkpoint:

@@ -479,7 +479,7 @@ def test_facts_of_two_parts_add_up_to_those_of_all() -> None:
     blocks = [Block(a, np.zeros((len(a), 0)), b + 0.5) for a, b in cut([40], x, w)]
     both = Survey.of(blocks[0]) + Survey.of(blocks[1])
     all_at_once = Survey.of(Block(x, np.zeros((300, 0)), w + 0.5))
-    assert both.reading == all_at_once.reading
+    assert both.fingerprint == all_at_once.fingerprint
     for name in ("weight", "norm", "mean", "deviation", "low", "high"):
         one, other = getattr(both, name), getattr(all_at_once, name)
         np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -10,6 +10,7 @@ from torch import Tensor
 from fourierkernels.checkpoints.recorders.einsum import contracts, terms_of
 from fourierkernels.checkpoints.recorders.facts import LEARNT, Asked, Fact, strides
 from fourierkernels.checkpoints.recorders.flow import Flow, is_whole, place_of, tensors_in
+from fourierkernels.checkpoints.recorders.gathering import Gathering
 from fourierkernels.checkpoints.recorders.layers import is_asked, join, repeat
 from fourierkernels.checkpoints.recorders.operations import (
     ACTIVE,
@@ -39,11 +40,10 @@ from fourierkernels.checkpoints.recorders.operations import (
     is_fused,
 )
 from fourierkernels.checkpoints.recorders.places import adds_features, are_chosen
-from fourierkernels.checkpoints.recorders.reading import Reading
 from fourierkernels.checkpoints.recorders.weighing import Found
 
 
-class Following(Reading):
+class Following(Gathering):
     """Takes in one operation after another."""
 
     def __init__(self, flow: Flow, found: Found) -> None:

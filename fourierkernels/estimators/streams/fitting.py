@@ -16,7 +16,7 @@ from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, Rule,
 from fourierkernels.estimators.streams.blocks import Block, Expected, Layout
 from fourierkernels.estimators.streams.sample import StreamedSample
 from fourierkernels.estimators.streams.sources import ROWS, Source
-from fourierkernels.estimators.streams.survey import Reading, Survey
+from fourierkernels.estimators.streams.survey import StreamFingerprint, Survey
 from fourierkernels.estimators.weights import REGRESSION_WEIGHTINGS, WEIGHTINGS
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_period
@@ -50,16 +50,18 @@ class Options:
 
 @dataclass(frozen=True)
 class Counted:
-    """The modes of samples and their images, the reading that they are from, and Σ w of it."""
+    """The modes of samples and their images, Σ w, and the fingerprint of their stream."""
 
     modes: Modes
-    reading: Reading
+    fingerprint: StreamFingerprint
     weight: float
 
     def __add__(self, other: "Counted") -> "Counted":
         """Return those of both."""
         return Counted(
-            self.modes + other.modes, self.reading + other.reading, self.weight + other.weight
+            self.modes + other.modes,
+            self.fingerprint + other.fingerprint,
+            self.weight + other.weight,
         )
 
 
@@ -112,7 +114,7 @@ class StreamFit:
     @property
     def n(self) -> int:
         """Number of samples of positive weight."""
-        return self.counted.reading.n
+        return self.counted.fingerprint.n
 
     @property
     def weight(self) -> float:
@@ -151,7 +153,7 @@ def fit_stream(source: Source, options: Options, *, regression: bool) -> StreamF
     box = _range(limits, survey, radius)
     fit = _summed(source, expected, kernel, radius, box, options)
     if survey is not None:
-        survey.reading.check_same(fit.counted.reading)
+        survey.fingerprint.check_same(fit.counted.fingerprint)
     return fit
 
 
@@ -279,7 +281,7 @@ def _found_radius(
     given.check_kernel(kernel)
     sample = StreamedSample(source, survey, expected, weighting=options.weighting)
     if sample.copied_share:
-        warn_of_repetitions(sample.copied_share, survey.reading.n, sample.size, given.name)
+        warn_of_repetitions(sample.copied_share, survey.fingerprint.n, sample.size, given.name)
     elif sample.copied:
         warn_of_frequencies(sample.size, given.name)
     return given.of_sample(sample, kernel)
@@ -333,7 +335,7 @@ def _counted(block: Block, grid: ModeGrid, bounds: FloatArray) -> Counted:
         placed, block.weights, bounds, kernel=grid.kernel, radius=np.array(grid.radius)
     )
     modes = grid.transform(points, weights, block.responses[owner])
-    return Counted(modes, Reading.of(block), float(block.weights.sum()))
+    return Counted(modes, StreamFingerprint.of(block), float(block.weights.sum()))
 
 
 _ONCE = (

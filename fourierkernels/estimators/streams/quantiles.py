@@ -108,8 +108,8 @@ def quartiles(source: Source, survey: Survey, expected: Expected) -> FloatArray:
     ends = [(float(a), float(b)) for a, b in zip(survey.low, survey.high, strict=True)]
     brackets = [Bracket(c, share, *end) for share in (0.25, 0.75) for c, end in enumerate(ends)]
     alike = survey.alike
-    total = float(survey.reading.n) if alike else survey.weight
-    few = [survey.reading.n <= _FEW] * len(brackets)
+    total = float(survey.fingerprint.n) if alike else survey.weight
+    few = [survey.fingerprint.n <= _FEW] * len(brackets)
     while not all(few):
         count = partial(_counted, brackets=brackets, alike=alike)
         counts = source.reduce(count, operator.add, expected, label="quartiles")

@@ -48,7 +48,7 @@ class StreamedSample:
             return self._survey.size("importance")
         weights = self._copied
         if self._weighting == "precision":
-            return self._survey.reading.n * len(weights) / self._ties.n
+            return self._survey.fingerprint.n * len(weights) / self._ties.n
         return float(self._survey.weight * weights.sum() / (weights @ weights))
 
     @property
@@ -92,7 +92,7 @@ class StreamedSample:
         check_size(np.array([self.size]))
         low, high = quartiles(self._source, survey, self._expected)
         return smaller_scale(
-            survey.mean, survey.deviation, high - low, survey.low, survey.reading.n
+            survey.mean, survey.deviation, high - low, survey.low, survey.fingerprint.n
         )
 
     @property
@@ -139,7 +139,7 @@ class StreamedSample:
 
     @cached_property
     def _ties(self) -> "_Ties":
-        parts = max(1, self._survey.reading.n // _KEPT)
+        parts = max(1, self._survey.fingerprint.n // _KEPT)
         part = partial(_chosen_points, parts=np.uint64(parts))
         ties: _Ties = self._source.reduce(part, _tied, self._expected, label="ties")
         if not ties.n:  # by chance, of few distinct ones

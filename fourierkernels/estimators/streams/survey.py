@@ -11,7 +11,7 @@ from fourierkernels.foundation.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class Reading:
+class StreamFingerprint:
     """Fingerprint of one reading of a stream.
 
     Attributes
@@ -26,16 +26,16 @@ class Reading:
     checksum: int
 
     @classmethod
-    def of(cls, block: Block) -> "Reading":
-        """Return the reading of a block."""
+    def of(cls, block: Block) -> "StreamFingerprint":
+        """Return the fingerprint of a block."""
         bits = (np.ascontiguousarray(array).view(np.uint64) for array in block)
         return cls(len(block.points), sum(int(each.sum()) for each in bits) % 2**64)
 
-    def __add__(self, other: "Reading") -> "Reading":
-        """Return the reading of both."""
-        return Reading(self.n + other.n, (self.checksum + other.checksum) % 2**64)
+    def __add__(self, other: "StreamFingerprint") -> "StreamFingerprint":
+        """Return the fingerprint of both."""
+        return StreamFingerprint(self.n + other.n, (self.checksum + other.checksum) % 2**64)
 
-    def check_same(self, other: "Reading") -> None:
+    def check_same(self, other: "StreamFingerprint") -> None:
         """Refuse a stream that was another when it was read again.
 
         Raises
@@ -56,7 +56,7 @@ class Survey:
 
     Attributes
     ----------
-    reading : Reading
+    fingerprint : StreamFingerprint
     weight, norm : float
         Σ w and √(Σ w²).
     lightest, heaviest : float
@@ -66,7 +66,7 @@ class Survey:
         Weighted, with divisor Σw.
     """
 
-    reading: Reading
+    fingerprint: StreamFingerprint
     weight: float
     norm: float
     lightest: float
@@ -84,7 +84,7 @@ class Survey:
         with np.errstate(over="ignore", invalid="ignore"):  # a range without end is refused later
             mean, deviation = moments(points, weights)
         return cls(
-            Reading.of(block),
+            StreamFingerprint.of(block),
             float(weights.sum()),
             heaviest * math.sqrt(float(np.square(weights / heaviest).sum())),
             lightest,
@@ -100,7 +100,7 @@ class Survey:
         share = self.weight / (self.weight + other.weight)
         mean = share * self.mean + (1.0 - share) * other.mean
         return Survey(
-            self.reading + other.reading,
+            self.fingerprint + other.fingerprint,
             self.weight + other.weight,
             math.hypot(self.norm, other.norm),
             min(self.lightest, other.lightest),
@@ -124,7 +124,7 @@ class Survey:
         Those of frequencies are taken for copies that are samples, see `estimators.weights`.
         """
         if weighting == "precision":
-            return float(self.reading.n)
+            return float(self.fingerprint.n)
         return self.weight if weighting == "frequency" else (self.weight / self.norm) ** 2
 
 

@@ -92,7 +92,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Scored:
+class Predictions:
     """What a model predicts for the words of a batch.
 
     Attributes
@@ -320,7 +320,7 @@ class TaughtStudy(Study[PresetT, DataT, ModelT]):
     """A study whose models can learn from a teacher, too, word by word."""
 
     @abstractmethod
-    def scores(self, model: ModelT, batch: Batch) -> Scored:
+    def scores(self, model: ModelT, batch: Batch) -> Predictions:
         """Return the scores of all words, which are compared with those of the teacher."""
 
 

@@ -26,6 +26,12 @@ with needed_for("training", extra="train"):
 
 from fourierkernels.models.saved import save_model
 from fourierkernels.models.tensor_files import load_exactly, write_tensors
+from fourierkernels.studies.engine.callbacks import (
+    ProgressLines,
+    RunControl,
+    Signals,
+    trainer_arguments,
+)
 from fourierkernels.studies.engine.checkpoints import (
     CURVE,
     MODEL,
@@ -47,7 +53,6 @@ from fourierkernels.studies.engine.optimisers import (
 )
 from fourierkernels.studies.engine.prepared import WithLoss
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.rhythm import Lines, Rhythm, Signals, trainer_arguments
 from fourierkernels.studies.engine.state import (
     SCALER,
     check_sharding,
@@ -125,7 +130,7 @@ class Engine(Trainer):  # type: ignore[misc]
             data_collator=one_batch,
             train_dataset=data,
             eval_dataset=[],  # validation is the objective's; the Trainer only asks for it
-            callbacks=[Rhythm(recipe, limit, self.signals), Lines(recipe.steps)],
+            callbacks=[RunControl(recipe, limit, self.signals), ProgressLines(recipe.steps)],
         )
         if recipe.precision == "float16" and self.args.device.type == "cpu":
             # accelerate would train in float32 there, without a word.

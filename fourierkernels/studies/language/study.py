@@ -17,7 +17,7 @@ from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.models import LanguageModel, language_config
 from fourierkernels.studies.engine.epochs import Batch, Epochs
 from fourierkernels.studies.engine.recipe import Recipe
-from fourierkernels.studies.engine.study import Measured, Objective, Scored, TaughtStudy, Terms
+from fourierkernels.studies.engine.study import Measured, Objective, Predictions, TaughtStudy, Terms
 from fourierkernels.studies.language.corpora import CORPORA, Corpus, read_corpus, splitting
 from fourierkernels.studies.language.perplexity import (
     Tokens,
@@ -102,11 +102,11 @@ class LanguageStudy(TaughtStudy[LanguagePreset, TokenFiles, LanguageModel]):
 
         return Objective(loss, validate, math.log(len(data.vocabulary)))
 
-    def scores(self, model: LanguageModel, batch: Batch) -> Scored:
+    def scores(self, model: LanguageModel, batch: Batch) -> Predictions:
         """Return log p of all words at each place, ``(B N, V)``, also of those in rare bands."""
         words = batch["targets"].flatten()
         count = torch.tensor(float(len(words)))
-        return Scored(model.log_probabilities(batch["tokens"]).flatten(0, 1), words, count)
+        return Predictions(model.log_probabilities(batch["tokens"]).flatten(0, 1), words, count)
 
     def measure(
         self,

@@ -74,7 +74,7 @@ FACTS = "tokens.json"
 _FLUSH = 1 << 18  # numbers kept before they are written
 _CACHE = "FOURIERKERNELS_CACHE"
 
-Lines = Callable[[str], Iterable[Sequence[str]]]
+LineReader = Callable[[str], Iterable[Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def cache_folder() -> Path:
 def build_token_files(
     corpus: str,
     source: str,
-    lines: Lines,
+    lines: LineReader,
     *,
     digest: str,
     least_count: int = 1,
@@ -174,7 +174,7 @@ def open_token_files(folder: Path) -> TokenFiles:
 
 
 def _build(
-    home: Path, names: Mapping[str, str], lines: Lines, least_count: int, most: int | None
+    home: Path, names: Mapping[str, str], lines: LineReader, least_count: int, most: int | None
 ) -> None:
     remove_unfinished(home.parent)
     vocabulary = count_words(lines("train"), least_count=least_count, most=most)

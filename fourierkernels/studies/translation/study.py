@@ -26,7 +26,7 @@ from fourierkernels.studies.engine.study import (
     Measured,
     Objective,
     PairedStudy,
-    Scored,
+    Predictions,
     TaughtStudy,
     Terms,
 )
@@ -160,12 +160,12 @@ class TranslationStudy(
 
         return Objective(loss, validate, math.log(words), further=("accuracy",))
 
-    def scores(self, model: TranslationModel, batch: Batch) -> Scored:
+    def scores(self, model: TranslationModel, batch: Batch) -> Predictions:
         """Return the logits after each token of a target but those after its end, ``(n, V)``."""
         words = batch["target"][:, 1:]
         kept = words != model.config.padding_id
         logits = model(batch["source"], batch["target"][:, :-1])
-        return Scored(logits[kept], words[kept], batch["tokens"].sum())
+        return Predictions(logits[kept], words[kept], batch["tokens"].sum())
 
     def measure(
         self,

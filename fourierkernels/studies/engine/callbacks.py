@@ -70,7 +70,7 @@ class Signals:
         return self.number > 0
 
 
-class Rhythm(TrainerCallback):  # type: ignore[misc]
+class RunControl(TrainerCallback):  # type: ignore[misc]
     """Validates at the last step, saves what was validated, logs what is saved, stops in time.
 
     A checkpoint then never lies between two lines of the curve, and the best model has one.
@@ -100,7 +100,7 @@ class Rhythm(TrainerCallback):  # type: ignore[misc]
         return control
 
 
-class Lines(TrainerCallback):  # type: ignore[misc]
+class ProgressLines(TrainerCallback):  # type: ignore[misc]
     """Writes a line for each entry of the curve, where there is no terminal for a progress bar."""
 
     def __init__(self, steps: int) -> None:

@@ -18,7 +18,7 @@ from fourierkernels.checkpoints.recorders.places import (
 )
 
 
-class Reading(OneByOne):
+class Gathering(OneByOne):
     """Takes in operations that choose places, and those that read at places or move them."""
 
     def _order(self, step: Step) -> None:
