@@ -1,4 +1,7 @@
-"""Figures of heads: distances, statistics, pruning curves. They belong to no window or backend."""
+"""Figures of heads: distances, statistics, pruning curves. They belong to no window or backend.
+
+Titles are names, which may hold dollars: they are no formulas.
+"""
 
 import math
 from collections.abc import Mapping
@@ -48,7 +51,7 @@ def heads_figure(summaries: Summaries, *, title: str) -> "Figure":
         start += count
     row = METRICS[next(iter(summaries.values())).metric]
     figure.colorbar(image, ax=axes, shrink=0.6, label=f"{row.name} ({row.unit})")
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     return figure
 
 
@@ -86,7 +89,7 @@ def statistics_figure(statistics: Mapping[str, StatisticSummary], *, title: str)
         figure.colorbar(image, ax=axis, label=STATISTICS[name].unit)
     for axis in axes[len(statistics) :]:
         axis.set_axis_off()
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     return figure
 
 
@@ -101,7 +104,8 @@ def pruning_figure(pruning: HeadPruning, *, title: str) -> "Figure":
         (pruning.at_random, "s--", "in random order"),
     ):
         axis.plot(curve.removed, curve.losses, style, label=label)
-    axis.set(xlabel="heads taken away", ylabel=pruning.description, title=title)
+    axis.set(xlabel="heads taken away", ylabel=pruning.description)
+    axis.set_title(title, parse_math=False)
     axis.legend()
     return figure
 

@@ -3,17 +3,25 @@
 import json
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 from pages import rows_of
 from rich.console import Console
 from tiny_checkpoints import MINILM, needs_minilm
 from typer.testing import CliRunner
 
 from fourierkernels import cli
-from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps
+from fourierkernels.diagnostics import (
+    SPREADS,
+    HeadProfile,
+    summarise_maps,
+    summarise_statistics,
+)
+from fourierkernels.diagnostics.profile import HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.report import HeadReport, figures, files, heads_command, terminal
 
 Tiny = Callable[[str], Path]
@@ -203,6 +211,22 @@ def test_figure_has_a_panel_a_layer_of_each_network_on_one_scale() -> None:
     images = [axis.images[0] for axis in figure.axes if axis.images]
     assert len(images) == 16
     assert len({image.get_clim() for image in images}) == 1
+
+
+@pytest.mark.parametrize("name", ["run_$a^$", "US$ and A$"])
+def test_names_of_checkpoints_are_no_formulas_in_figures(name: str) -> None:
+    maps = np.random.default_rng(0).dirichlet(np.ones(4), size=(1, 3, 4))
+    curve = PruningCurve(np.arange(2), np.ones(2), np.array([[0, 0]]))
+    found = HeadImportance("masking", *np.ones((3, 1, 1)), ("layer 0",), 3)
+    pruning = HeadPruning("states", "a loss", found, curve, curve)
+    for figure in (
+        figures.heads_figure({"trained": summarise_maps([maps])}, title=name),
+        figures.statistics_figure(summarise_statistics([[maps[0]]], names=["entropy"]), title=name),
+        figures.pruning_figure(pruning, title=name),
+    ):
+        with rc_context({"svg.fonttype": "none"}):
+            figure.savefig(file := StringIO(), format="svg")
+        assert f">{name}</text>" in file.getvalue()
 
 
 def test_ids_replace_texts(run: Run, tiny: Tiny, tmp_path: Path) -> None:
