@@ -228,12 +228,13 @@ def decimals(*values: ArrayLike) -> int:
     Parameters
     ----------
     *values : array_like
-        All that is to be compared; NaN is left out.
+        All that is to be compared; NaN and infinity are left out.
 
     Examples
     --------
     >>> decimals([12.5, 0.25]), decimals([2.5e-4, -1.25e-5])
     (3, 6)
     """
-    largest = max(float(np.nanmax(np.abs(array), initial=0.0)) for array in values)
+    sizes = (np.abs(array) for array in values)
+    largest = max(float(np.max(size, initial=0.0, where=np.isfinite(size))) for size in sizes)
     return max(LEAST, LEAST - 1 - math.floor(math.log10(largest))) if largest > 0 else LEAST

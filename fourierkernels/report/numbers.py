@@ -320,7 +320,7 @@ def _pruning_as_json(report: ReportContent) -> dict[str, Any] | None:
 
 
 def _finite(values: Any) -> Any:
-    """Return numbers for JSON, which has no NaN: null stands for it."""
+    """Return numbers for JSON, which has neither NaN nor infinity: null stands for both."""
     if isinstance(values, list) or np.ndim(values):
         return [_finite(value) for value in values]
-    return None if math.isnan(values) else float(values)
+    return float(values) if math.isfinite(values) else None

@@ -1,5 +1,6 @@
 """What the page of heads shows: finding, matches, cut maps, and every view in a browser."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -218,6 +219,18 @@ def test_pruning_curves_are_a_table_and_a_drawing(report: ReportContent) -> None
     assert "<li>loss: states (a loss)</li>" in text
     assert embedded(text)["pruning"]["random"] == [1, 2, 2.5, 3]
     assert embedded(page_html(replace(report, pruning=None)))["pruning"] is None
+
+
+def test_infinite_losses_of_a_pruned_network_are_shown_and_written(
+    report: ReportContent, undrawn: None, tmp_path: Path
+) -> None:
+    curve = replace(report.pruning.curve, losses=np.array([1.0, 1.1, 1.5, np.inf]))
+    report = replace(report, pruning=replace(report.pruning, curve=curve))
+    assert '<th scope="row">8</th><td>inf</td><td>3.0000</td>' in page_html(report)
+    write_report(report, tmp_path)
+    assert rows_of(tmp_path / "pruning.csv")[3]["states"] == "inf"
+    found = json.loads((tmp_path / "heads.json").read_text(encoding="utf-8"))
+    assert found["importance"]["pruned"] == [1.0, 1.1, 1.5, None]
 
 
 def test_fragment_is_one_frame_with_the_page_inside(report: ReportContent) -> None:
