@@ -109,3 +109,32 @@ def test_a_worker_that_has_begun_its_threads_can_compile(
         [sys.executable, str(script)], capture_output=True, text=True, env=others | given
     )
     assert done.stdout.strip() == f"(2, {threads}) (3, {threads})", done.stderr
+
+
+UNREADABLE = """
+from multiprocessing import active_children
+from fourierkernels.foundation.workers import Work, on_machine
+
+def fails():
+    raise TypeError("no result")
+
+class Result:
+    def __reduce__(self):
+        return fails, ()
+
+def compute(piece):
+    return Result()
+
+if __name__ == "__main__":
+    try:
+        list(on_machine(Work(compute, "piece", "whole"), [1, 2], 2))
+    except TypeError as error:
+        print(error, active_children())
+"""
+
+
+def test_a_result_that_cannot_be_read_leaves_no_worker(tmp_path: Path) -> None:
+    script = tmp_path / "unreadable.py"
+    script.write_text(UNREADABLE, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.stdout.strip() == "no result []", done.stderr

@@ -195,8 +195,9 @@ class _Team(Generic[P, R]):
     def finished(self) -> Iterator[tuple[P, R]]:
         """Wait for at least one worker to answer or die; yield what came back."""
         for pipe in wait([worker.pipe for worker, _ in self._busy.values()]):
-            worker, piece = self._busy.pop(pipe)
-            answer = worker.answer()
+            worker, piece = self._busy[pipe]
+            answer = worker.answer()  # whatever it raises, the worker is still ended with the rest
+            del self._busy[pipe]
             if answer is None:
                 worker.end()
                 self._count_death(worker, piece)
