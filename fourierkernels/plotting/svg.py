@@ -21,6 +21,10 @@ from fourierkernels.plotting.look import COLOURS
 INK = "currentColor"
 BAR = {"fill": INK, "fill-opacity": "0.13", "stroke": INK, "stroke-opacity": "0.55"}
 _DASHES = ("", "7 4", "8 3 2 3", "2 3")
+# What XML does not hold, whatever a token does: signs stand for control characters.
+_NONE = (*range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+_SIGNS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n\r"}
+_SIGNS |= dict.fromkeys(_NONE, 0xFFFD)
 _FARTHEST = 999.0  # drawing units: what is farther away is cut off by the panel anyway
 
 
@@ -239,8 +243,13 @@ def opening(tag: str, attributes: Mapping[str, str]) -> str:
 
 
 def element(tag: str, attributes: Mapping[str, str], content: str = "") -> str:
-    """Return an element; its content is text, not markup."""
-    return f"{opening(tag, attributes)}{escape(content, quote=False)}</{tag}>"
+    r"""Return an element; its content is text, not markup.
+
+    >>> element("text", {}, "a < b\x1b")
+    '<text>a &lt; b␛</text>'
+    """
+    text = escape(content.translate(_SIGNS), quote=False)
+    return f"{opening(tag, attributes)}{text}</{tag}>"
 
 
 def number(value: float, digits: int = 1) -> str:

@@ -409,6 +409,13 @@ def test_rate_is_drawn_as_the_slope_of_the_least_error(density: str, n: int, ker
     assert np.log(near[1] / near[0]) / np.log(1.05 / 0.95) == pytest.approx(slope, abs=0.005)
 
 
+def test_picture_stays_xml_whatever_tokens_hold() -> None:
+    view = explore.attention(lens(), IDS).set(layer=1, head=2, token=4)
+    view.tokens = view.queries = ("\x1b[1m", "\x00", "a<b>&", "\ud800", "\uffff", *view.tokens[5:])
+    texts = {node.text for node in ET.fromstring(view.svg()).iter()}
+    assert {"␛[1m", "␀", "a<b>&", "\ufffd"} <= texts
+
+
 def test_rows_of_attention_are_recorded_ones_at_temperature_one() -> None:
     view = explore.attention(lens(), IDS).set(layer=1, head=2, token=4)
     np.testing.assert_allclose(view.result.softmax, lens().maps(1, IDS)[2, 4], atol=1e-7)
