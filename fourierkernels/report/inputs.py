@@ -132,10 +132,16 @@ def own_inputs(files: CheckpointFiles, other: CheckpointFiles | None = None) -> 
 
 
 def inputs_digest(inputs: Any) -> str:
-    """Return the SHA-256 of files, or of other inputs as if a file held one per line."""
+    """Return the SHA-256 of files, or of other inputs as if a file held one per line.
+
+    Where some have several lines, their numbers of lines stand behind them all.
+    """
     if hasattr(inputs, "sha256"):
         return str(inputs.sha256)
-    return hashlib.sha256("".join(f"{name}\n" for name in inputs).encode()).hexdigest()
+    texts = [f"{name}\n" for name in inputs]
+    lines = [text.count("\n") for text in texts]
+    ends = f"{lines}" if max(lines, default=1) > 1 else ""
+    return hashlib.sha256("".join([*texts, ends]).encode()).hexdigest()
 
 
 def _words(files: CheckpointFiles) -> bytes | None:

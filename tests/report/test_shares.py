@@ -150,6 +150,12 @@ def test_shards_of_another_report_are_refused(tiny: Tiny, own: Any, tmp_path: Pa
         head_report(tiny("bert"), TEXTS, **QUICK, resume=tmp_path)
 
 
+def test_texts_of_several_lines_are_not_those_lines(tiny: Tiny, tmp_path: Path) -> None:
+    head_report(tiny("bert"), ["a b\nc d", "d e f"], **QUICK, resume=tmp_path)
+    with pytest.raises(ValueError, match="with other SHA-256 of inputs"):
+        head_report(tiny("bert"), ["a b", "c d", "d e f"], **QUICK, resume=tmp_path)
+
+
 def test_weights_that_change_under_a_run_are_not_mixed(own: Any, tmp_path: Path) -> None:
     folder = own("bert")
 
