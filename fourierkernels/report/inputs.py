@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -134,14 +135,23 @@ def own_inputs(files: CheckpointFiles, other: CheckpointFiles | None = None) -> 
 def inputs_digest(inputs: Any) -> str:
     """Return the SHA-256 of files, or of other inputs as if a file held one per line.
 
-    Where some have several lines, their numbers of lines stand behind them all.
+    Where some have several lines, their numbers of lines stand behind them all. The path of a file
+    stands with the digest of the file.
     """
     if hasattr(inputs, "sha256"):
         return str(inputs.sha256)
-    texts = [f"{name}\n" for name in inputs]
+    texts = [f"{each}{_content(each)}\n" for each in inputs]
     lines = [text.count("\n") for text in texts]
     ends = f"{lines}" if max(lines, default=1) > 1 else ""
     return hashlib.sha256("".join([*texts, ends]).encode()).hexdigest()
+
+
+def _content(one: Any) -> str:
+    """Return the digest of a file that an input is the path of; nothing for any other."""
+    with suppress(OSError):  # of a text that is longer than any path
+        if isinstance(one, str | Path) and Path(one).is_file():
+            return f" {hashlib.sha256(Path(one).read_bytes()).hexdigest()}"
+    return ""
 
 
 def _words(files: CheckpointFiles) -> bytes | None:

@@ -5,6 +5,7 @@ import multiprocessing
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fourierkernels.checkpoints.formats.request import pad
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.report import HeadReport, head_report, shards, sharing
 from fourierkernels.report import options as report_options
+from fourierkernels.report.inputs import inputs_digest
 from fourierkernels.report.shards import packed, unpacked
 
 Tiny = Callable[[str], Path]
@@ -154,6 +156,24 @@ def test_texts_of_several_lines_are_not_those_lines(tiny: Tiny, tmp_path: Path) 
     head_report(tiny("bert"), ["a b\nc d", "d e f"], **QUICK, resume=tmp_path)
     with pytest.raises(ValueError, match="with other SHA-256 of inputs"):
         head_report(tiny("bert"), ["a b", "c d", "d e f"], **QUICK, resume=tmp_path)
+
+
+@pytest.mark.parametrize("kind", [Path, str])
+def test_images_with_other_pixels_are_others_under_the_same_paths(
+    kind: Callable[[Path], Any], tiny: Tiny, pictures: list[Path], tmp_path: Path
+) -> None:
+    files = [tmp_path / "a.png", tmp_path / "b.png"]
+    for file, picture in zip(files, pictures, strict=False):
+        file.write_bytes(picture.read_bytes())
+    options = {"statistics": "none", "baseline": False, "resume": tmp_path}
+    head_report(tiny("vit"), [kind(file) for file in files], **options)
+    files[0].write_bytes(pictures[1].read_bytes())
+    with pytest.raises(ValueError, match="with other SHA-256 of inputs"):
+        head_report(tiny("vit"), [kind(file) for file in files], **options)
+
+
+def test_texts_longer_than_any_path_have_a_digest() -> None:
+    assert inputs_digest(["a b " * 5000]) == sha256(b"a b " * 5000 + b"\n").hexdigest()
 
 
 def test_weights_that_change_under_a_run_are_not_mixed(own: Any, tmp_path: Path) -> None:
