@@ -10,7 +10,7 @@ from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS, METRICS, 
 from fourierkernels.diagnostics.moments import LEAST_TEXTS, LEVEL, mean_interval, t_quantile
 from fourierkernels.diagnostics.summary import HeadSummary
 from fourierkernels.foundation.arrays import FloatArray
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import check_choice, check_kind
 
 # Weights compared, over all pairs of heads: about a minute of the slowest metric.
 _MOST_COMPARED = 2**32
@@ -281,7 +281,10 @@ def match_heads(
 
 def _between(first: ArrayLike, second: ArrayLike, metric: str) -> FloatArray:
     """Distances of all heads of one network to all of the other, ``(L H, L' H')``."""
-    flat = [np.asarray(maps).reshape(-1, *np.shape(maps)[2:]) for maps in (first, second)]
+    flat = []
+    for name, maps in (("first", first), ("second", second)):
+        check_kind(name, maps)
+        flat.append(np.asarray(maps).reshape(-1, *np.shape(maps)[2:]))
     between: FloatArray = head_distances(np.concatenate(flat), metric=metric)
     return between[: len(flat[0]), len(flat[0]) :]
 

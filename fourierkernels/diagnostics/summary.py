@@ -29,7 +29,7 @@ from fourierkernels.diagnostics.moments import (
     standard_deviation,
 )
 from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
-from fourierkernels.foundation.validation import check_choice
+from fourierkernels.foundation.validation import as_real, check_choice
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,9 @@ class HeadAccumulator:
         ------
         ValueError
             If the number of layers or heads changes, or the length does and the metric may not be
-            averaged over lengths.
+            averaged over lengths; for masked entries.
         """
-        array = np.asarray(maps)
+        array = as_real(self._row.of, maps)
         if array.ndim != 4:
             size = "n, m" if self._row.of == MAPS else "n, features"
             raise ValueError(

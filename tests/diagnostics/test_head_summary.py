@@ -14,6 +14,7 @@ from fourierkernels.diagnostics import (
     METRICS,
     SPREADS,
     head_distances,
+    match_heads,
     permutation_null,
     summarise_maps,
 )
@@ -124,6 +125,15 @@ def test_no_texts_or_a_single_layer_without_its_axis_are_refused(make_maps: Make
         summarise_maps([])
     with pytest.raises(ValueError, match=r"shape \(layers, heads, n, m\), got \(4, 5, 5\)"):
         summarise_maps([make_maps(4, 5, 5)])
+
+
+def test_masked_maps_are_refused(make_maps: Make) -> None:
+    maps = make_maps(2, 3, 5, 5)
+    masked = np.ma.masked_less(maps, 0.1)
+    with pytest.raises(ValueError, match="maps must not be masked"):
+        summarise_maps([masked])
+    with pytest.raises(ValueError, match="second must not be masked"):
+        match_heads([maps], [masked])
 
 
 def test_unknown_spread_is_refused(texts: list[np.ndarray]) -> None:
