@@ -240,7 +240,8 @@ def match_heads(
     """Find the nearest head, in any layer of another network, of each head of a network.
 
     Several heads may have the same nearest one. Distances are averaged over the inputs before they
-    are compared; the last inputs are left out if all of them would be too many.
+    are compared; the last inputs are left out if all of them would be too many. Maps of one key are
+    passed over: they are alike whatever the heads do.
 
     Parameters
     ----------
@@ -263,11 +264,11 @@ def match_heads(
     """
     if METRICS[check_choice("metric", metric, list(METRICS))].of != MAPS:
         raise ValueError(f"metric must compare maps, got {metric}")
-    shapes = [(np.shape(maps), np.shape(other)) for maps, other in zip(first, second, strict=True)]
+    pairs = [both for both in zip(first, second, strict=True) if np.shape(both[0])[-1:] != (1,)]
+    shapes = [(np.shape(maps), np.shape(other)) for maps, other in pairs]
     _check_shapes(shapes)
     used = _within(shapes)
-    pairs = zip(first[:used], second[:used], strict=True)
-    mean = np.mean([_between(*both, metric) for both in pairs], axis=0)  # (L H, L' H')
+    mean = np.mean([_between(*both, metric) for both in pairs[:used]], axis=0)  # (L H, L' H')
     nearest = mean.argmin(axis=1)
     grid, (_, heads) = shapes[0][0][:2], shapes[0][1][:2]
     return HeadMatches(
@@ -291,7 +292,9 @@ def _between(first: ArrayLike, second: ArrayLike, metric: str) -> FloatArray:
 
 def _check_shapes(shapes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
     if not shapes:
-        raise ValueError("first and second must have maps of at least one input, got none")
+        raise ValueError(
+            "first and second must have maps of at least one input, got none of two keys or more"
+        )
     grids = {(shape[:2], other[:2]) for shape, other in shapes}
     fit = all(len(shape) == len(other) == 4 and shape[2:] == other[2:] for shape, other in shapes)
     if len(grids) > 1 or not fit:

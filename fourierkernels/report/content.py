@@ -209,9 +209,10 @@ class ReportContent:
         """The head of the network named "other" that is nearest to each, on the examples.
 
         By the first metric, or by the default one if that compares no maps; None without examples
-        that both networks read as the same tokens.
+        of two keys or more that both networks read as the same tokens.
         """
-        both = [(example.maps, other.maps) for example, other in self.examples if other is not None]
+        pairs = [(example, other) for example, other in self.examples if other is not None]
+        both = [(example.maps, other.maps) for example, other in pairs if len(example.keys) > 1]
         if not both:
             return None
         of_maps = [name for name in self.metrics[:1] if METRICS[name].of == MAPS]

@@ -152,6 +152,15 @@ def test_every_head_finds_itself_wherever_it_was_moved(make_maps: Make) -> None:
     assert found.n_texts == 3
 
 
+def test_maps_of_one_key_are_passed_over(make_maps: Make) -> None:
+    first, second = [make_maps(2, 3, 4, 4)], [make_maps(2, 3, 4, 4, seed=1)]
+    wanted = match_heads(first, second, metric="frobenius")
+    single = [np.ones((2, 3, 1, 1))]
+    found = match_heads(single + first, single + second, metric="frobenius")
+    assert found.n_texts == 1
+    assert np.array_equal(found.distances, wanted.distances)
+
+
 def test_maps_kept_in_half_precision_are_still_probabilities(make_maps: Make) -> None:
     maps = [make_maps(1, 2, 40, 40).astype(np.float16)]
     found = match_heads(maps, maps, metric="jensen_shannon")
@@ -172,6 +181,7 @@ def test_what_would_take_too_long_is_left_out_and_counted(
     ("first", "second", "metric", "message"),
     [
         ([], [], "frobenius", "at least one input, got none"),
+        (*[[np.ones((1, 2, 1, 1))]] * 2, "frobenius", "got none of two keys"),
         ([np.ones((1, 2, 3, 3))], [np.ones((1, 2, 3, 4))], "frobenius", "must have shapes"),
         ([np.ones((2, 3, 3))], [np.ones((2, 3, 3))], "frobenius", "must have shapes"),
         ([np.ones((1, 1, 2, 2))], [np.ones((1, 1, 2, 2))], "projected_cka", "must compare maps"),
