@@ -203,11 +203,16 @@ def _shares(powers: FloatArray, chance: FloatArray) -> FloatArray:
 def _check_comparable(first: HeadSummary, second: HeadSummary) -> None:
     if first.metric != second.metric:
         raise ValueError(f"metric must be the same, got {first.metric} and {second.metric}")
-    lengths = {(summary.n_min, summary.n_max) for summary in (first, second)}
-    if len(lengths) > 1 and not METRICS[first.metric].any_length:
+    lengths = {n for summary in (first, second) for n in (summary.n_min, summary.n_max)}
+    _check_length(first.metric, lengths)
+
+
+def _check_length(metric: str, lengths: set[int]) -> None:
+    """Refuse several numbers of queries for a metric that may not be averaged over them."""
+    if len(lengths) > 1 and not METRICS[metric].any_length:
         raise ValueError(
-            f"texts must have one length for metric {first.metric}, which grows with it, "
-            f"got n = {first.n_max} and {second.n_max}"
+            f"texts must have one length for metric {metric}, which grows with it, "
+            f"got n = {min(lengths)} and {max(lengths)}"
         )
 
 
@@ -253,7 +258,8 @@ def match_heads(
     Raises
     ------
     ValueError
-        For a metric of outputs, no inputs, or maps that do not have the same queries and keys.
+        For a metric of outputs, no inputs, maps that do not have the same queries and keys, or
+        inputs of several lengths if the metric grows with them.
 
     Examples
     --------
@@ -268,6 +274,7 @@ def match_heads(
     shapes = [(np.shape(maps), np.shape(other)) for maps, other in pairs]
     _check_shapes(shapes)
     used = _within(shapes)
+    _check_length(metric, {shape[2] for shape, _ in shapes[:used]})
     mean = np.mean([_between(*both, metric) for both in pairs[:used]], axis=0)  # (L H, L' H')
     nearest = mean.argmin(axis=1)
     grid, (_, heads) = shapes[0][0][:2], shapes[0][1][:2]

@@ -185,6 +185,7 @@ def test_what_would_take_too_long_is_left_out_and_counted(
         ([np.ones((1, 2, 3, 3))], [np.ones((1, 2, 3, 4))], "frobenius", "must have shapes"),
         ([np.ones((2, 3, 3))], [np.ones((2, 3, 3))], "frobenius", "must have shapes"),
         ([np.ones((1, 1, 2, 2))], [np.ones((1, 1, 2, 2))], "projected_cka", "must compare maps"),
+        (*[[np.ones((1, 1, n, n)) for n in (2, 3)]] * 2, "frobenius", "got n = 2 and 3"),
     ],
 )
 def test_what_cannot_be_matched_is_refused(
