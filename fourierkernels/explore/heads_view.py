@@ -87,7 +87,9 @@ class HeadsExploration(Exploration[HeadsState, HeadsResult]):
         if not self.texts:
             raise ValueError("texts must hold at least one text, got none")
         self.lens = network if isinstance(network, HeadLens) else HeadLens(network)
-        self.samples = [self.lens.read(text) for text in self.texts]
+        samples = [self.lens.read(text) for text in self.texts]
+        # As in a report, those of one key are passed over: heads are alike on them in any case.
+        self.samples = [each for each in samples if each.span[1] > 1] or samples
         first = self.samples[0]
         usable = [each for each in first.by_layer if each.windows == 1 and each.heads > 1]
         if not usable:

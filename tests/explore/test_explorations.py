@@ -447,6 +447,12 @@ def test_heads_over_a_single_key_are_not_compared() -> None:
     assert "nan" not in view.svg()
 
 
+def test_texts_of_one_key_are_passed_over_beside_others() -> None:
+    one, both = (explore.heads(lens(), texts) for texts in ([IDS], ["3", IDS]))
+    np.testing.assert_array_equal(both.result.distances, one.result.distances)
+    assert (both.result.width, both.tokens) == (one.result.width, one.tokens)
+
+
 def test_loss_without_a_head_is_that_of_the_lens() -> None:
     view = explore.heads(lens(), [IDS, "2 7 1 8"]).set(layer=1, masked=3)
     assert "being computed" in view.sentence()
