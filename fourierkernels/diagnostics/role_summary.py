@@ -68,7 +68,7 @@ def head_roles(
         For a name that is not known or has no meaning for such maps, another shape, or rows that
         are not probabilities.
     TypeError
-        If ids are no integers.
+        If ids are no integers, or marks no booleans.
 
     Examples
     --------
@@ -117,7 +117,12 @@ def _check_ids(ids: IntArray) -> IntArray:
 
 
 def _marks(name: str, given: ArrayLike | None, count: int) -> BoolArray | None:
-    return None if given is None else _of_keys(name, given, count).astype(bool)
+    if given is None:
+        return None
+    marks: BoolArray = np.asarray(_of_keys(name, given, count))
+    if marks.dtype != bool:
+        raise TypeError(f"{name} must be booleans, got {marks.dtype} data")
+    return marks
 
 
 def _of_keys(name: str, given: ArrayLike, count: int) -> IntArray:

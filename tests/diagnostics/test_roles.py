@@ -180,6 +180,13 @@ def test_ids_that_are_no_integers_are_refused(ids: list[object]) -> None:
         head_roles(np.full((1, 4, 4), 0.25), names=["same"], ids=ids)
 
 
+@pytest.mark.parametrize("marks", [[101, 7, 8, 102], ["", "x", "", "0"], [0.0, np.nan, 0.0, 0.0]])
+@pytest.mark.parametrize("name", ["special", "delimiters", "image"])
+def test_marks_that_are_no_booleans_are_refused(name: str, marks: list[object]) -> None:
+    with pytest.raises(TypeError, match=f"{name} must be booleans, got "):
+        head_roles(np.full((1, 4, 4), 0.25), **{name: marks})
+
+
 def test_network_that_reads_no_ids_is_said_to_have_no_random_tokens() -> None:
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
