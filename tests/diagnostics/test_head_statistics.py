@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import profiles
 import pytest
+import torch
 from tiny_checkpoints import MINILM, needs_minilm
 from tolerances import TOLERANCE
+from transformers import GPT2Config, GPT2Model
 
 from fourierkernels.checkpoints import load_checkpoint, read_texts
 from fourierkernels.diagnostics import STATISTICS, gaussian_gap, head_samples, head_statistics
 from fourierkernels.diagnostics.kernel_gap import key_norm_spread
+from fourierkernels.report import HeadLens, head_report
 
 Tiny = Callable[[str], Path]
 TEXTS = ["a b c d e", "f g", "h i j a b c"]
@@ -39,6 +42,19 @@ def test_statistics_equal_those_of_one_text_at_a_time(tiny: Tiny) -> None:
     np.testing.assert_allclose(gap, np.mean(gaps, axis=0), **ROUNDING)
     spreads = [key_norm_spread(one.keys) for one in alone]
     np.testing.assert_allclose(found["key_norm_spread"].mean, np.mean(spreads, axis=0), **ROUNDING)
+
+
+def test_gaussian_kernel_has_the_scale_of_its_layer() -> None:
+    sizes = {"n_embd": 8, "n_layer": 3, "n_head": 2, "vocab_size": 9, "n_positions": 16}
+    options = {"scale_attn_by_inverse_layer_idx": True, "initializer_range": 1.0}
+    torch.manual_seed(0)
+    model = GPT2Model(GPT2Config(**sizes, **options, bos_token_id=0, eos_token_id=0)).eval()
+    read = {"tokens": "ids", "controls": "none", "roles": "none", "baseline": False}
+    report = head_report(model, ["3 1 4 1 5 2"], statistics=["gaussian_gap"], **read)
+    for number, layer in enumerate(HeadLens(model, tokens="ids").read("3 1 4 1 5 2").by_layer):
+        scale = 0.5 / (number + 1)  # 1/sqrt(4) over the number of the layer
+        gap = gaussian_gap(layer.part("maps"), layer.part("keys"), scale=scale)
+        np.testing.assert_allclose(report.first.statistics["gaussian_gap"].mean[number], gap)
 
 
 def test_batch_size_changes_neither_means_nor_intervals(tiny: Tiny) -> None:

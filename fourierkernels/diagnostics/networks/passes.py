@@ -120,7 +120,7 @@ class HeadsOfSlabs:
             distances=self._between(slab),
             special=self._marks,
             keys=self._keys,
-            scale=self._sample.scale,
+            scale=layer.call.scale,
             first=slab.first,
         )
 

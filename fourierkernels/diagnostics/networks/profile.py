@@ -145,7 +145,7 @@ def profile_heads(
     statistics : sequence of str, or str
         Keys of :data:`~fourierkernels.diagnostics.statistics.STATISTICS`, or one of
         :data:`~fourierkernels.diagnostics.statistics.SETS`. The Gaussian kernel of those that
-        read keys has the variance that belongs to the scale of the first layer.
+        read keys has the variance that belongs to the scale of the layer.
     permutations : int
         Of the permutation null of the first metric; 0 for none.
     examples : int
