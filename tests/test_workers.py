@@ -1,6 +1,7 @@
 """Work that is spread over processes or a cluster, whatever else runs there."""
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -109,6 +110,27 @@ def test_a_worker_that_has_begun_its_threads_can_compile(
         [sys.executable, str(script)], capture_output=True, text=True, env=others | given
     )
     assert done.stdout.strip() == f"(2, {threads}) (3, {threads})", done.stderr
+
+
+UNSENT = """
+from fourierkernels.foundation.workers import Work, on_machine
+
+def compute(piece):
+    return lambda: piece
+
+if __name__ == "__main__":
+    try:
+        list(on_machine(Work(compute, "piece", "whole"), [1, 2], 2))
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_a_result_that_cannot_be_sent_is_the_failure_of_its_piece(tmp_path: Path) -> None:
+    script = tmp_path / "unsent.py"
+    script.write_text(UNSENT, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert re.match(r"piece [12] failed: \w+: .*pickle", done.stdout), done.stderr
 
 
 UNREADABLE = """

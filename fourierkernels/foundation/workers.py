@@ -23,6 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
@@ -236,11 +237,11 @@ def _work(pipe: Connection, work: Work[Any, Any]) -> None:
         except (EOFError, OSError):  # the parent has gone
             return
         try:
-            answer: tuple[Any] | str = (work.compute(piece),)
+            answer = ForkingPickler.dumps((work.compute(piece),))
         except Exception as error:  # the parent raises it
-            answer = str(work.failure(piece, error))
+            answer = ForkingPickler.dumps(str(work.failure(piece, error)))
         try:
-            pipe.send(answer)
+            pipe.send_bytes(answer)
         except OSError:
             return
 
