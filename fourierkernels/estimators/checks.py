@@ -142,18 +142,25 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
-    """Check data by scikit-learn's contract (feature names and count included), as float64."""
+def validated(estimator: Any, X: ArrayLike, *, reset: bool = True, **options: Any) -> Any:
+    """Check data by scikit-learn's contract (feature names and count included), as float64.
+
+    Data of a fit, those with `reset`, are copied: the caller may write to the arrays afterwards.
+    """
     for name, values in (("X", X), ("y", options.get("y"))):
         if values is not None:
             check_kind(name, values)
-    if "y" not in options and _is_ready(estimator, X, **options):
+    if "y" not in options and _is_ready(estimator, X, reset=reset, **options):
         estimator.n_features_in_ = np.shape(X)[1]
-        return X
-    return validate_data(estimator, X, dtype=np.float64, order="C", **options)
+        return np.array(X) if reset else X
+    options |= {"dtype": np.float64, "order": "C", "copy": reset}
+    checked = validate_data(estimator, X, reset=reset, **options)
+    if "y" not in options:
+        return checked
+    return checked[0], np.array(checked[1], dtype=np.float64)  # scikit-learn copies X alone
 
 
-def _is_ready(estimator: Any, X: ArrayLike, *, reset: bool = True) -> bool:
+def _is_ready(estimator: Any, X: ArrayLike, *, reset: bool) -> bool:
     """Return whether scikit-learn would pass an array as it is, which takes it a while to see."""
     if (
         type(X) is not np.ndarray

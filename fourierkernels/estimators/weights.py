@@ -54,7 +54,7 @@ def fitted_weights(
     weighting: str,
     known: tuple[str, ...] = REGRESSION_WEIGHTINGS,
 ) -> FloatArray:
-    """Return checked weights, scaled if only their ratios matter, shape ``(n,)``.
+    """Return a checked copy of the weights, scaled if only their ratios matter, shape ``(n,)``.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def fitted_weights(
     check_choice("weighting", weighting, known)
     if sample_weight is None:
         return np.ones(n)
-    weights = check_weights("sample_weight", sample_weight, n)
+    weights = np.array(check_weights("sample_weight", sample_weight, n))
     if weighting == "frequency":
         if weights.max() < _LIGHTEST:
             raise ValueError(

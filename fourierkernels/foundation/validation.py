@@ -112,11 +112,11 @@ def check_positive(name: str, value: ArrayLike) -> FloatArray:
 
 
 def check_radius(radius: ArrayLike, dim: int) -> FloatArray:
-    """Return `radius` as a vector of shape ``(dim,)``; a scalar serves every dimension."""
+    """Return `radius` as a new vector of shape ``(dim,)``; a scalar serves every dimension."""
     array = check_positive("radius", radius)
     if array.shape not in {(), (dim,)}:
         raise ValueError(f"radius must be a number or have shape ({dim},), got shape {array.shape}")
-    return np.ascontiguousarray(np.broadcast_to(array, (dim,)))
+    return np.array(np.broadcast_to(array, (dim,)))
 
 
 def check_period(period: object, dim: int) -> FloatArray:

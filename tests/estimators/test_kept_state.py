@@ -24,6 +24,7 @@ X = np.random.default_rng(0).uniform(0.1, 0.9, size=(60, 1))
 Y = np.sin(9.0 * X[:, 0])
 AT = np.linspace(0.2, 0.8, 7)[:, None]
 BOUNDS = [(0.0, 1.0)]
+RADIUS = np.array([9.0])
 CHANGES: dict[str, Callable[[NadarayaWatson], object]] = {
     "radius_": lambda model: 2.0 * model.radius_,
     "responses_": lambda model: model.responses_ + 1.0,
@@ -125,6 +126,31 @@ def test_options_that_cannot_be_hashed_are_refused_by_their_rule(
     model = kind(radius=3.0).fit(X, Y).set_params(**{name: value})
     with pytest.raises(error, match=rule):
         next(model.stream([AT]))
+
+
+def both(model: Any, at: np.ndarray) -> np.ndarray:
+    return np.asarray(model.density(at, np.zeros(len(at))))
+
+
+ANSWERS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "density": (KernelDensity("gaussian", radius=RADIUS), lambda model: model.density(AT)),
+    "regression": (NadarayaWatson("gaussian", radius=RADIUS), lambda model: model.predict(AT)),
+    "matrix": (NadarayaWatson(radius=RADIUS[None]), lambda model: model.predict(AT)),
+    "lines": (LocalPolynomial(radius=RADIUS), lambda model: model.predict(AT)),
+    "conditional": (ConditionalDensity(radius=np.full(2, 9.0)), lambda model: both(model, AT)),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_arrays_may_be_overwritten_after_a_fit(name: str) -> None:
+    model, answer = ANSWERS[name]
+    model = clone(model)
+    given = X.copy(), Y.copy(), np.linspace(0.5, 1.5, len(X))
+    model.fit(*given)
+    expected = answer(model)
+    for array in (*given, model.radius):
+        array *= 0.5
+    np.testing.assert_array_equal(answer(model), expected)
 
 
 @pytest.fixture

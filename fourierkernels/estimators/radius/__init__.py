@@ -161,5 +161,5 @@ def radius_or_rule(
 
 
 def _as_vector(matrix: NDArray[np.floating[Any]]) -> FloatArray:
-    """Return the matrix of one column as the vector that it is."""
-    return np.asarray(np.abs(matrix[0]) if len(matrix) == 1 else matrix, dtype=np.float64)
+    """Return a copy of the matrix, that of one column as the vector that it is."""
+    return np.array(np.abs(matrix[0]) if len(matrix) == 1 else matrix, dtype=np.float64)
