@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.foundation.arrays import FloatArray
 
+_NO_REAL_NUMBERS = np.datetime64, np.timedelta64, np.complexfloating
+
 
 def check_points(name: str, value: ArrayLike, *, dim: int | None = None) -> FloatArray:
     """Return `value` as a finite, non-empty float64 array of shape ``(n, dim)``.
@@ -58,13 +60,19 @@ def as_real(name: str, value: ArrayLike) -> FloatArray:
 def check_kind(name: str, value: ArrayLike) -> None:
     """Refuse dates and masked entries, which a conversion would take for numbers.
 
+    Refused too are NumPy's dates and complex numbers among objects.
+
     Raises
     ------
     ValueError, TypeError
     """
-    dtype = np.asarray(value).dtype
-    if dtype.kind in "mM":
-        raise TypeError(f"{name} must be numeric, got {dtype} data")
+    array = np.asarray(value)
+    if array.dtype.kind in "mM":
+        raise TypeError(f"{name} must be numeric, got {array.dtype} data")
+    kinds = set(map(type, array.flat)) if array.dtype == object else set()
+    strange = sorted(kind.__name__ for kind in kinds if issubclass(kind, _NO_REAL_NUMBERS))
+    if strange:
+        raise TypeError(f"{name} must be numeric, got {strange[0]} among objects")
     masked = int(np.sum(value.mask)) if isinstance(value, np.ma.MaskedArray) else 0
     if masked:
         raise ValueError(

@@ -14,6 +14,7 @@ from fourierkernels.simulation import mise, mse
 X = np.random.default_rng(0).normal(size=(50, 1))
 Y = X[:, 0]
 DATES = np.arange(50).astype("datetime64[s]")
+DURATION = np.timedelta64(1, "h")
 MASKED = np.ma.masked_array(Y, mask=Y > 1)
 density = KernelDensity("gaussian", radius=2.0).fit(X)
 regression = NadarayaWatson(radius=2.0).fit(X, Y)
@@ -29,6 +30,14 @@ REFUSED = {
     "durations in y": (
         lambda: NadarayaWatson().fit(X, DATES - DATES[0]),
         "y must be numeric, got timedelta64",
+    ),
+    "durations among objects": (
+        lambda: KernelDensity().fit(np.array([[DURATION], [2.0 * DURATION]], object)),
+        "X must be numeric, got timedelta64 among objects",
+    ),
+    "complex numbers among objects": (
+        lambda: KernelDensity().fit(X, None, np.array([np.complex128(1.0 + 2.0j)] * 50, object)),
+        "sample_weight must be numeric, got complex128 among objects",
     ),
     "masked X": (lambda: density.density(MASKED[:, None]), "X must not be masked, got 10 masked"),
     "masked y": (lambda: NadarayaWatson().fit(X, MASKED), "y must not be masked, got 10 masked"),
