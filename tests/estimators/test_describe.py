@@ -28,6 +28,8 @@ FRAME = pd.DataFrame(
         "day": pd.date_range("2020-01-01", periods=120),
         "endless": np.append(np.zeros(119), np.inf),
         "gone": np.nan,
+        "month": pd.period_range("2020-01", periods=120, freq="M"),
+        "phase": pd.Series([1.0 + 2.0j] * 120, dtype=object),
     }
 )
 FRAME["y"] = np.sin(FRAME["x"].fillna(0.0)) + FRAME["z"] + 0.1 * RNG.normal(size=120)
@@ -180,6 +182,8 @@ def test_progress_sees_every_group() -> None:
         ("nothing like it", ValueError, "the first are 'x', 'z'"),
         ("text", TypeError, r"column 'text' must be numeric, got 'no number' in row 1 \(120 such"),
         ("day", TypeError, "column 'day' must be numeric, got datetime64"),
+        ("month", TypeError, r"column 'month' must be numeric, got period\[M\] data"),
+        ("phase", TypeError, "column 'phase' must be numeric, got complex128 data"),
         ("endless", ValueError, "column 'endless' must be finite, got inf in row 120"),
         ("gone", ValueError, "'gone' must have values, got none"),
     ],

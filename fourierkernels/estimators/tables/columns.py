@@ -162,9 +162,10 @@ def _numbers(column: "pd.Series", name: str) -> FloatArray:
 
     if getattr(column, "ndim", 1) != 1:
         raise ValueError(f"column {name!r} must be there once, got it {column.shape[1]} times")
-    if column.dtype.kind in "mMc":
-        raise TypeError(f"column {name!r} must be numeric, got {column.dtype} data")
-    numbers = pd.to_numeric(column, errors="coerce")
+    numbers = pd.to_numeric(column, errors="coerce")  # objects may be complex
+    for dtype in (column.dtype, numbers.dtype):
+        if dtype.kind in "mMc" or isinstance(dtype, pd.PeriodDtype):
+            raise TypeError(f"column {name!r} must be numeric, got {dtype} data")
     lost = np.flatnonzero((numbers.isna() & column.notna()).to_numpy())
     if len(lost):
         raise TypeError(
