@@ -25,8 +25,9 @@ class PreparedSum:
     """Samples, weights and responses, checked once and prepared for many blocks of queries.
 
     What depends on the samples alone is computed once: the type-1 transform of the band-limited
-    sum, the tiles of the direct one. Memory is O(n + modes) besides each block. A block beyond the
-    range of those before costs a new transform, for a range wider by a quarter more.
+    sum, the tiles of the direct one. The samples are copied. Memory is O(n + modes) besides each
+    block. A block beyond the range of those before costs a new transform, for a range wider by a
+    quarter more.
 
     Parameters
     ----------
@@ -66,14 +67,14 @@ class PreparedSum:
         device: str = "cpu",
         period: float | Sequence[float | None] | None = None,
     ) -> None:
-        checked = check_points("points", points)
-        n, self._dim = checked.shape
+        own = np.array(check_points("points", points))
+        n, self._dim = own.shape
         self._sum = SampleSum(
-            checked,
+            own,
             kernel=as_kernel(kernel),
             radius=check_radius(radius, self._dim),
-            weights=np.ones(n) if weights is None else check_weights("weights", weights, n),
-            responses=_as_responses(responses, n),
+            weights=np.array(_as_weights(weights, n)),
+            responses=np.array(_as_responses(responses, n)),
             method=method,
             tol=tol,
             device=device,
@@ -110,6 +111,10 @@ class PreparedSum:
 
     def _checked(self, queries: ArrayLike) -> FloatArray:
         return check_points("at", queries, dim=self._dim)
+
+
+def _as_weights(weights: ArrayLike | None, n: int) -> FloatArray:
+    return np.ones(n) if weights is None else check_weights("weights", weights, n)
 
 
 def _as_responses(responses: ArrayLike | None, n: int) -> FloatArray:

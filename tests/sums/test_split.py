@@ -93,6 +93,20 @@ def test_answers_do_not_depend_on_earlier_blocks() -> None:
     np.testing.assert_allclose(np.concatenate(blocks), whole, atol=1e-11 * whole.max())
 
 
+@pytest.mark.parametrize("method", ["bandlimited", "reference"])
+def test_arrays_may_be_overwritten_once_a_sum_is_prepared(method: str) -> None:
+    points, at = data("normal", 1, 200, 0), data("normal", 1, 20, 1)
+    given = {"weights": np.linspace(0.5, 1.5, 200), "responses": np.sin(points)}
+    options = {"kernel": "fourier4", "radius": 2.0, "method": method}
+    expected = kernel_sum(points, 4.0 * at, **given, **options)
+    prepared = PreparedSum(points, **given, **options)
+    prepared.at(at)
+    for array in (points, *given.values()):
+        array *= 0.5
+    found = prepared.at(4.0 * at)
+    np.testing.assert_allclose(found.ratios(), expected.ratios(), rtol=1e-6)
+
+
 def test_a_sum_without_blocks_repeats_itself_exactly() -> None:
     points, at = data("cauchy", 2, 500, 0), data("normal", 2, 50, 1)
     options = {"weights": np.ones(500), "responses": np.zeros((500, 0)), "method": "split"}
