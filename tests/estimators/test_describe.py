@@ -214,6 +214,12 @@ def test_refused_options_name_their_rule() -> None:
         describe_density(pd.DataFrame({"x": [1.0], "g": [0.5]}), "x", by="g")
 
 
+def test_groups_of_one_name_are_refused() -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0, 7.0], "g": [1, "1", 1, "1"]})
+    with pytest.raises(ValueError, match="g must have a name for each group, got '1' twice"):
+        describe_density(frame, "x", by="g")
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimiter_is_told_from_the_header(delimiter: str, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"

@@ -74,6 +74,11 @@ class Description(ABC, Generic[G]):
     ungrouped : int
         Rows without a value of the grouping column.
     groups : tuple
+
+    Raises
+    ------
+    ValueError
+        If two groups have one name, as those of the number 1 and the text "1".
     """
 
     by: str | None
@@ -82,6 +87,13 @@ class Description(ABC, Generic[G]):
     level: float
     ungrouped: int
     groups: tuple[G, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse groups that figures and curves could not tell apart."""
+        names = [group.name for group in self.groups]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"{self.by} must have a name for each group, got {twice[0]!r} twice")
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row of numbers per group."""
