@@ -22,6 +22,7 @@ from fourierkernels.foundation.run_folder import BEST, SETUP, SUBWORDS
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.models import TranslationModel, load_model, save_model
 from fourierkernels.studies import Setup, choose_teacher, setup, train
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.run_setup import load_setup, read_data
 from fourierkernels.studies.translation.translation_measures import (
     bleu_rows,
@@ -125,8 +126,7 @@ class Run:
         return setup(
             "translation",
             preset=self.settings.preset,
-            mixer=row.placement,
-            mixer_options=row.options,
+            mixer=ChosenMixer(row.placement, row.options),
             data=self.data,
             teacher=None if taught is None else choose_teacher(taught.folder),
             **self.settings.recipe,

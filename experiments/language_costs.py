@@ -23,7 +23,8 @@ import torch
 from fourierkernels.foundation.provenance import write_study
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.studies import setup
-from fourierkernels.studies.engine.contenders import KERNELS, kernel_options
+from fourierkernels.studies.engine.contenders import KERNELS
+from fourierkernels.studies.engine.mixers import mixer_of_kernel
 from fourierkernels.studies.engine.optimisers import create_optimiser
 from fourierkernels.studies.registry import choose_preset, choose_study
 
@@ -35,15 +36,15 @@ class Steps:
     """Training steps of one model on one batch, by hand: forward, backward, clip, update."""
 
     def __init__(self, kernel: str, preset: str, data: str) -> None:
-        mixer, options = kernel_options(kernel, 1.0)
+        mixer = mixer_of_kernel(kernel, 1.0)
         run, study = (
-            setup("language", preset=preset, mixer=mixer, data=data),
+            setup("language", preset=preset, mixer=mixer.name, data=data),
             choose_study("language"),
         )
         size = choose_preset(study, preset)
         text = study.read(size, data)
         torch.manual_seed(0)
-        self._model = study.build(size, text, mixer, options).train()
+        self._model = study.build(size, text, mixer).train()
         self._loss = study.objective(size, text, run.recipe).loss
         segments = study.batches(size, text, run.recipe)
         self._batch = segments.__getitems__(list(range(run.recipe.batch)))

@@ -52,6 +52,7 @@ from fourierkernels.models import LanguageModel, load_model
 from fourierkernels.studies.engine.comparison_table import same_columns
 from fourierkernels.studies.engine.contenders import learned_radii
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.power import smallest_gain, widest_reach
 from fourierkernels.studies.engine.reproduction import reproduce
 from fourierkernels.studies.engine.run_setup import load_setup
@@ -90,9 +91,9 @@ class Settings:
 QUICK = Settings(2, 2, 2, 16, 6, (("noise", (0.5,)), (STEEPEST, (0.1,)), ("deleted", (0.2,))))
 
 
-def kernel_of(mixer: str, options: dict[str, Any]) -> str:
+def kernel_of(mixer: ChosenMixer) -> str:
     """Return the name of a kernel of the recall text, or of a control."""
-    return VECTOR_RADIUS if "radius_shape" in options else MIXERS.get(mixer, mixer)
+    return VECTOR_RADIUS if "radius_shape" in mixer.options else MIXERS.get(mixer.name, mixer.name)
 
 
 def recall_runs(folder: Path, comparison: RecallComparison) -> dict[str, dict[int, Path]]:
@@ -106,7 +107,7 @@ def recall_runs(folder: Path, comparison: RecallComparison) -> dict[str, dict[in
     found: dict[str, dict[int, Path]] = {}
     for run in sorted((folder / "runs").glob("*")):
         setup, _ = load_setup(run)
-        kernel, recipe = kernel_of(setup.mixer, dict(setup.mixer_options)), setup.recipe
+        kernel, recipe = kernel_of(setup.mixer), setup.recipe
         if recipe.seed in comparison.seeds and recipe.steps == comparison.steps:
             found.setdefault(kernel, {})[recipe.seed] = run
     whole = {kernel: dict(sorted(runs.items())) for kernel, runs in sorted(found.items())}

@@ -31,7 +31,7 @@ class HeadComparison(LanguageComparison):
 
     def measured(self, network: Network, result: Trained) -> Row:
         """Return losses and, of kernels without signed weights, which have entropies, the heads."""
-        signed = result.run.mixer_options.get("allow_signed", False)
+        signed = result.run.mixer.options.get("allow_signed", False)
         with_heads = network.part.name == "kernels" and not signed and result.end == FINISHED
         heads = heads_before_and_after(result) if with_heads else {}
         return {**super().measured(network, result), **heads}
@@ -55,9 +55,7 @@ def heads_before_and_after(result: Trained) -> dict[str, float]:
 def untrained_network(run: Setup, text: Any) -> LanguageModel:
     """Return the network with which the training of a run began."""
     torch.manual_seed(run.recipe.seed)  # as the engine draws the first weights
-    network: LanguageModel = run.chosen_study.build(
-        run.chosen_preset, text, run.mixer, run.mixer_options
-    )
+    network: LanguageModel = run.chosen_study.build(run.chosen_preset, text, run.mixer)
     return network
 
 

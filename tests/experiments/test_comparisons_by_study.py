@@ -16,8 +16,9 @@ from fourierkernels.studies.control.comparison import COMPARISONS as CONTROL
 from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row
-from fourierkernels.studies.engine.contenders import KERNELS, Network, Tuning, kernel_options
+from fourierkernels.studies.engine.contenders import KERNELS, Network, Tuning
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS
+from fourierkernels.studies.engine.mixers import mixer_of_kernel
 from fourierkernels.studies.engine.power import widest_reach
 from fourierkernels.studies.images.comparison import COMPARISONS as IMAGES
 from fourierkernels.studies.language.comparison import COMPARISONS as LANGUAGE
@@ -53,8 +54,8 @@ def test_kernels_of_one_sharpness_curve_alike(sharpness: float) -> None:
     near /= near.norm(dim=-1, keepdim=True) / 1e-3  # one norm: softmax is a Gaussian
     spreads = []
     for kernel in KERNELS:
-        name, options = kernel_options(kernel, sharpness)
-        mixer = create_mixer(name, dim=16, heads=1, **options).double()
+        chosen = mixer_of_kernel(kernel, sharpness)
+        mixer = create_mixer(chosen.name, dim=16, heads=1, **chosen.options).double()
         log_weights = mixer.weights(near, near).log()
         spreads.append(log_weights - log_weights.mean(dim=-1, keepdim=True))
     for kernel, spread in zip(KERNELS, spreads, strict=True):
@@ -62,8 +63,8 @@ def test_kernels_of_one_sharpness_curve_alike(sharpness: float) -> None:
 
 
 def test_sharper_start_of_images_is_the_radius_of_the_paper() -> None:
-    _, options = kernel_options("l = 4", max(IMAGES["images-small"].sharpness))
-    assert options["radius"] == pytest.approx(1.0)
+    mixer = mixer_of_kernel("l = 4", max(IMAGES["images-small"].sharpness))
+    assert mixer.options["radius"] == pytest.approx(1.0)
 
 
 def test_a_network_of_control_is_trained_and_plays(tmp_path: Path) -> None:
@@ -184,8 +185,8 @@ def test_encoders_differ_in_mixer_and_rate_alone() -> None:
     }
     runs = {n.contender.name: comparison.setup(n) for n in networks if n.seed == 1}
     assert len({(run.recipe, run.data) for run in runs.values()}) == 1
-    assert runs["FNet hybrid"].mixer == "fnet_hybrid"
-    assert runs["FNet, two real parts"].mixer_options == {"real_part": "each"}
+    assert runs["FNet hybrid"].mixer.name == "fnet_hybrid"
+    assert runs["FNet, two real parts"].mixer.options == {"real_part": "each"}
 
 
 def test_frequencies_alone_give_what_is_said(
@@ -225,7 +226,7 @@ def test_published_choices_of_language_are_in_the_provenance() -> None:
     for row in rows:
         rate, sharpness = chosen[row["row"]]
         assert float(row["rate"]) == rate
-        expected = kernel_options(row["row"], sharpness)[1]
+        expected = mixer_of_kernel(row["row"], sharpness).options
         for name, value in json.loads(row["options"]).items():
             assert value == pytest.approx(expected[name])
 

@@ -195,7 +195,7 @@ def test_twins_are_runs_that_other_commands_take(name: str) -> None:
     """The committed windows are English in the words of their folder."""
     run, _ = load_setup(RESULTS / name)
     row = next(row for row in read_rows("language_heads_runs") if row["network"] == name)
-    assert (run.preset, run.mixer) == (row["preset"], row["mixer"])
+    assert (run.preset, run.mixer.name) == (row["preset"], row["mixer"])
     assert run.recipe.learning_rate == float(row["rate"])
     assert not Path(run.data or "").is_absolute()
     words = Vocabulary.load(RESULTS / name / "vocabulary.txt")

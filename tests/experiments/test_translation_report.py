@@ -75,7 +75,7 @@ def test_every_model_has_a_placement_and_its_options_are_known(study: ModuleType
         if row.teacher is not None:
             continue
         run = study.Run(name, 5, settings, Path("data"), Path("runs")).setup()
-        assert (run.mixer, run.recipe.seed) == (row.placement, 5)
+        assert (run.mixer.name, run.recipe.seed) == (row.placement, 5)
     assert set(study.MAIN) <= set(study.MODELS)
 
 

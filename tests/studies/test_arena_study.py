@@ -17,6 +17,7 @@ from tiny_arena import arena_run, listops, pairs, texts, train_arena
 from training_runs import Call, error_of
 
 from fourierkernels.models.tensor_files import read_tensors
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import SCHEDULES
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import Setup, setup
@@ -61,7 +62,7 @@ def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 
 
 def performer_run(folder: Path) -> Setup:
-    return arena_run(folder, "performer", mixer_options={"features": 8, "redraw": 2})
+    return arena_run(folder, ChosenMixer("performer", {"features": 8, "redraw": 2}))
 
 
 def by_name(rows: list[Measured]) -> dict[tuple[str, str], Measured]:
@@ -123,7 +124,7 @@ def test_a_run_learns() -> None:
     preset = PRESETS["tiny"]
     recipe = replace(preset.recipe, steps=200)
     torch.manual_seed(0)
-    model = lra.STUDY.build(preset, data, "softmax", {})
+    model = lra.STUDY.build(preset, data, ChosenMixer("softmax"))
     goal, updates = (
         lra.STUDY.objective(preset, data, recipe),
         lra.STUDY.batches(preset, data, recipe),
@@ -158,7 +159,8 @@ def test_class_of_a_pair_does_not_depend_on_the_others(tmp_path: Path) -> None:
     data = read_arena(pairs(tmp_path))
     torch.manual_seed(1)
     for mixer in ("softmax", "fnet"):
-        model = lra.STUDY.build(PRESETS["retrieval_small"], data, mixer, {}).double().eval()
+        model = lra.STUDY.build(PRESETS["retrieval_small"], data, ChosenMixer(mixer))
+        model = model.double().eval()
         split = data.splits["test"]
         with torch.no_grad():
             batch = lra.STUDY.logits(model, collate(split, range(4), length=128))
@@ -172,7 +174,7 @@ def test_published_numbers_stand_beside_sets_of_the_published_size(
 ) -> None:
     preset = replace(PRESETS["tiny"], published=PRESETS["listops"].published)
     torch.manual_seed(0)  # a network that is right once: its interval then has it inside
-    model = lra.STUDY.build(preset, data, "fnet", {})
+    model = lra.STUDY.build(preset, data, ChosenMixer("fnet"))
     assert not any(row.published for row in lra.STUDY.measure(preset, data, "fnet", model))
     monkeypatch.setitem(PUBLISHED_COUNTS, "listops", (60, 20))
     found = by_name(lra.STUDY.measure(preset, data, "fnet", model))
@@ -238,4 +240,4 @@ def test_longer_texts_are_cut_and_the_results_say_so(tmp_path: Path) -> None:
 
 def test_unsuitable_options_are_refused() -> None:
     with pytest.raises(TypeError, match="option of mixer performer must be one of"):
-        setup("lra", mixer="performer", mixer_options={"sigma": 1})
+        setup("lra", mixer=ChosenMixer("performer", {"sigma": 1}))

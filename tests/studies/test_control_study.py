@@ -32,6 +32,7 @@ from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.control.presets import PAPER, PRESETS
 from fourierkernels.studies.control.rollouts import play
 from fourierkernels.studies.control.windows import collate
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import load_setup, setup
 from fourierkernels.studies.engine.study import Measured
@@ -105,7 +106,7 @@ def test_presets_are_the_scripts_of_the_two_codes(data: ControlData) -> None:
     sizes = {"paper": (256, 4, 1e-3), "chen": (128, 1, 1e-4)}
     for name, (dim, heads, rate) in sizes.items():
         preset = PRESETS[name]
-        model = control.STUDY.build(preset, data, "softmax", {})
+        model = control.STUDY.build(preset, data, ChosenMixer("softmax"))
         config, recipe = model.config, preset.recipe
         assert (config.dim, config.heads, config.layers, config.context) == (dim, heads, 3, 20)
         assert (config.dropout, config.attention_dropout, config.bounded) == (0.1, None, True)
@@ -185,7 +186,7 @@ def test_loss_and_its_gradient_depend_on_valid_steps_alone(mixer: str, data: Con
     assert issubclass(PaddingIgnoredWarning, UserWarning)
     torch.manual_seed(0)
     preset = PRESETS["tiny"]
-    model = control.STUDY.build(preset, data, mixer, {}).double().eval()
+    model = control.STUDY.build(preset, data, ChosenMixer(mixer)).double().eval()
     batch = control.STUDY.batches(preset, data, preset.recipe).__getitems__(range(6))
     assert int(batch["padding"].sum()) > 0
     goal = control.STUDY.objective(preset, data, preset.recipe)
@@ -206,7 +207,7 @@ def test_loss_and_its_gradient_depend_on_valid_steps_alone(mixer: str, data: Con
 
 def test_loss_is_the_mean_square_over_valid_steps(data: ControlData) -> None:
     preset = PRESETS["tiny"]
-    model = control.STUDY.build(preset, data, "softmax", {}).eval()
+    model = control.STUDY.build(preset, data, ChosenMixer("softmax")).eval()
     whole = range(preset.recipe.batch)
     batch = control.STUDY.batches(preset, data, preset.recipe).__getitems__(whole)
     keys = ("returns", "states", "actions", "steps")
@@ -228,7 +229,7 @@ def test_playing_step_by_step_is_one_pass_over_what_was_read(
     """Each action is the one that a pass over the K steps before it predicts at its end."""
     torch.manual_seed(1)
     preset = replace(PRESETS["tiny"], model={**PRESETS["tiny"].model, "context": context})
-    model = control.STUDY.build(preset, data, mixer, {}).double().eval()
+    model = control.STUDY.build(preset, data, ChosenMixer(mixer)).double().eval()
     played = play(model, data, target=9.0, episodes=5, seed=3)
     parts = [torch.from_numpy(p).double() for p in (played.to_go, played.states, played.actions)]
     steps = torch.arange(parts[0].shape[1])
@@ -244,7 +245,7 @@ def test_playing_step_by_step_is_one_pass_over_what_was_read(
 
 def test_episodes_side_by_side_are_those_alone(data: ControlData) -> None:
     torch.manual_seed(1)
-    model = control.STUDY.build(PRESETS["tiny"], data, "fourier", {}).double().eval()
+    model = control.STUDY.build(PRESETS["tiny"], data, ChosenMixer("fourier")).double().eval()
     torch.nn.init.constant_(model.predict_action.bias, 1.0)  # pushes until some have left
     together = play(model, data, target=9.0, episodes=6, seed=0)
     assert len(set(together.lengths.tolist())) > 1  # they do not end together
@@ -259,7 +260,7 @@ def test_episodes_side_by_side_are_those_alone(data: ControlData) -> None:
 def test_what_is_played_is_read_as_what_was_recorded(data: ControlData) -> None:
     """The states are the simulator's, normalised; the target falls by each reward."""
     torch.manual_seed(1)
-    model = control.STUDY.build(PRESETS["tiny"], data, "softmax", {}).eval()
+    model = control.STUDY.build(PRESETS["tiny"], data, ChosenMixer("softmax")).eval()
     played = play(model, data, target=9.0, episodes=2, seed=5)
     for place in range(2):
         world = GLIDER.make()
@@ -279,7 +280,7 @@ def test_context_of_training_and_of_playing_are_one(data: ControlData) -> None:
     from fourierkernels.studies.control.rollouts import act
 
     torch.manual_seed(2)
-    model = control.STUDY.build(PRESETS["tiny"], data, "fourier", {}).eval()
+    model = control.STUDY.build(PRESETS["tiny"], data, ChosenMixer("fourier")).eval()
     start, end = int(data.episodes.starts[4]), int(data.episodes.ends[4])
     own = slice(start, end)
     states = data.normalised(data.episodes.observations[own])[None]
@@ -299,7 +300,7 @@ def test_context_of_training_and_of_playing_are_one(data: ControlData) -> None:
 
 
 def test_returns_that_cannot_be_asked_for_are_refused(data: ControlData) -> None:
-    model = control.STUDY.build(PRESETS["tiny"], data, "softmax", {})
+    model = control.STUDY.build(PRESETS["tiny"], data, ChosenMixer("softmax"))
     assert "target must be finite" in error_of(
         lambda: play(model, data, target=float("nan"), episodes=1)
     )
@@ -311,7 +312,7 @@ def test_returns_that_cannot_be_asked_for_are_refused(data: ControlData) -> None
 def test_published_numbers_stand_beside_what_they_were_measured_as(data: ControlData) -> None:
     published = {"fourier": {data.corpus: 89.7}, "softmax": {"hopper-medium-v2": 61.47}}
     preset = replace(PRESETS["tiny"], published=published, episodes=2)
-    model = control.STUDY.build(preset, data, "fourier", {})
+    model = control.STUDY.build(preset, data, ChosenMixer("fourier"))
     found = by_name(control.STUDY.measure(preset, data, "fourier", model))
     assert [key for key, row in found.items() if row.published] == [("test", "score, 18 asked for")]
     few = by_name(control.STUDY.measure(preset, data, "fourier", model, positions=3))
@@ -368,4 +369,4 @@ def test_unsuitable_recipes_and_options_are_refused(data: ControlData) -> None:
         lambda: control.STUDY.objective(tiny, data, recipe)
     )
     with pytest.raises(TypeError, match="option of mixer fourier must be one of"):
-        setup("control", mixer="fourier", mixer_options={"sigma": 1})
+        setup("control", mixer=ChosenMixer("fourier", {"sigma": 1}))

@@ -21,6 +21,7 @@ from fourierkernels.models import count_parameters, load_model, save_model
 from fourierkernels.studies import registry
 from fourierkernels.studies.engine.checkpoints import last_checkpoint
 from fourierkernels.studies.engine.distillation import load_teacher, objective_of
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run_setup import Setup, load_setup, setup
 from fourierkernels.studies.engine.teacher import Lesson, Teacher, choose_teacher
@@ -71,7 +72,7 @@ def of_other_data(teacher: Path, **results: Any) -> Path:
 def test_loss_does_not_depend_on_padding_and_parts(run: Setup, files: PairFiles) -> None:
     """Whatever the processes and accumulated batches that share an update."""
     run = replace(run, recipe=replace(run.recipe, steps=2, batch=4, precision="float64"))
-    model = translation.STUDY.build(mini(), files, run.mixer, {}).double().eval()
+    model = translation.STUDY.build(mini(), files, run.mixer).double().eval()
     loss = objective_of(run, files, model, load_teacher(run, files)).loss
     updates = PairUpdates(files, steps=2, batch=4, rule=BatchRule(400), seed=0)
     for update in range(2):
@@ -102,7 +103,7 @@ def test_small_share_of_the_teacher_leaves_the_loss_of_the_study(
     row = registry.STUDIES[study]
     preset = row.presets[chosen.preset]
     data = row.read(preset, chosen.data, cache=cache)
-    model = row.build(preset, data, chosen.mixer, {}).eval()
+    model = row.build(preset, data, chosen.mixer).eval()
     batch, _ = row.batches(preset, data, chosen.recipe).probe(3)
     found = objective_of(chosen, data, model, load_teacher(chosen, data)).loss(model, batch)
     expected = row.objective(preset, data, chosen.recipe).loss(model, batch)
@@ -138,7 +139,7 @@ def test_student_comes_nearer_to_its_teacher(
             train_mini(run, tmp_path / name, cache)
         found[name] = divergence(teacher, load_model(tmp_path / name / "model.safetensors"), files)
     torch.manual_seed(run.recipe.seed)
-    before = translation.STUDY.build(mini(), files, "dft_encoder", {}).eval()
+    before = translation.STUDY.build(mini(), files, ChosenMixer("dft_encoder")).eval()
     assert found["taught"] < found["alone"]
     assert found["taught"] < divergence(teacher, before, files) / 2
 
@@ -146,7 +147,7 @@ def test_student_comes_nearer_to_its_teacher(
 def test_watch_for_divergence_allows_for_the_temperature(run: Setup, files: PairFiles) -> None:
     """The loss of an even guess is at most (1 - w + w T²) log V; that of the validation log V."""
     assert run.teacher is not None
-    model = translation.STUDY.build(mini(), files, run.mixer, {})
+    model = translation.STUDY.build(mini(), files, run.mixer)
     teacher = load_teacher(run, files)
     words = math.log(len(files.vocabulary))
     for temperature, factor in ((2.0, 2.5), (0.5, 1.0)):
@@ -183,7 +184,7 @@ def test_run_says_who_taught_and_keeps_the_student_alone(
     assert config["teacher"] == asdict(run.teacher)
     assert (run.teacher.weight, run.teacher.temperature) == (0.5, 2.0)
     assert run.teacher.path == str(translator.resolve())
-    bare = translation.STUDY.build(mini(), files, run.mixer, {})
+    bare = translation.STUDY.build(mini(), files, run.mixer)
     assert last_checkpoint(student).tensors("model.safetensors").keys() == bare.state_dict().keys()
     assert config["parameters"] == count_parameters(bare)
     assert json.loads((translator / "results.json").read_text())["config"]["teacher"] is None
@@ -219,7 +220,7 @@ def test_teacher_costs_memory_and_no_parameters(
     file = copied / "model.safetensors"
     plans, sizes = [plan(replace(run, teacher=None), cache=cache)], []
     for preset in (mini(), deep):
-        teacher = translation.STUDY.build(preset, files, "attention", {})
+        teacher = translation.STUDY.build(preset, files, ChosenMixer("attention"))
         save_model(teacher, file)
         plans.append(plan(replace(run, teacher=choose_teacher(copied)), cache=cache))
         sizes.append(4 * count_parameters(teacher))
@@ -232,7 +233,7 @@ def test_teacher_is_still_and_shares_nothing(run: Setup, files: PairFiles) -> No
     """The same numbers each time, whatever the student's mode; and no gradients."""
     teacher = load_teacher(run, files)
     assert isinstance(teacher, nn.Module)
-    model = translation.STUDY.build(mini(), files, run.mixer, {}).train()
+    model = translation.STUDY.build(mini(), files, run.mixer).train()
     batch, _ = PairUpdates(files, steps=1, batch=1, rule=BatchRule(400), seed=0).probe(3)
     objective_of(run, files, model, teacher).loss(model, batch).backward()  # type: ignore[no-untyped-call]
     assert not teacher.training
@@ -286,7 +287,8 @@ def test_teacher_that_reads_less_is_refused(
     run: Setup, copied: Path, files: PairFiles, cache: Path, tmp_path: Path
 ) -> None:
     short = replace(mini(), model={**mini().model, "length": 16})
-    save_model(translation.STUDY.build(short, files, "attention", {}), copied / "model.safetensors")
+    model = translation.STUDY.build(short, files, ChosenMixer("attention"))
+    save_model(model, copied / "model.safetensors")
     message = refused(replace(run, teacher=choose_teacher(copied)), cache, tmp_path / "run")
     assert message.endswith("teacher must read 32 tokens or more, got 16")
 
@@ -358,7 +360,7 @@ def test_numbers_that_break_their_rule_are_refused(settings: dict[str, float], r
 
 def test_options_of_a_resumed_run_need_not_be_repeated(student: Path, copied: Path) -> None:
     def chosen(lesson: Lesson) -> Teacher | None:
-        named: dict[str, Any] = {"data": None, "mixer": None, "mixer_options": {}, "preset": None}
+        named: dict[str, Any] = {"data": None, "mixer": None, "mixer_options": (), "preset": None}
         return choose_run("translation", resumed=student, lesson=lesson, **named).teacher
 
     known = load_setup(student)[0].teacher

@@ -20,6 +20,7 @@ from fourierkernels.studies.engine.checkpoints import (
     read_curve,
 )
 from fourierkernels.studies.engine.classification import Classification
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.prepared import prepared
 from fourierkernels.studies.engine.run_setup import Setup, load_setup, read_data, save_setup
@@ -61,10 +62,10 @@ def asked(runs: dict[str, Any], name: str) -> tuple[Setup, Any]:
 
 def model_of(run: Setup, data: Any, mixer: str | None = None) -> Any:
     torch.manual_seed(1)
-    options = run.mixer_options if mixer is None else {}
+    own = run.mixer if mixer is None else ChosenMixer(mixer)
     if mixer == "fnet_hybrid":  # the model has one layer
-        options = {"attention_layers": 1}
-    return run.chosen_study.build(run.chosen_preset, data, mixer or run.mixer, options).eval()
+        own = ChosenMixer(mixer, {"attention_layers": 1})
+    return run.chosen_study.build(run.chosen_preset, data, own).eval()
 
 
 def test_every_study_has_its_case() -> None:
@@ -193,7 +194,7 @@ def losses_of(run: Setup, data: Any, folder: Path) -> list[float]:
     """Train from random weights without measuring; return the losses of the curve."""
     study, preset, recipe = run.chosen_study, run.chosen_preset, run.recipe
     torch.manual_seed(1)
-    model = prepared(study.build(preset, data, run.mixer, run.mixer_options), recipe)
+    model = prepared(study.build(preset, data, run.mixer), recipe)
     goal = study.objective(preset, data, recipe)
     Engine(model, goal, study.batches(preset, data, recipe), recipe, folder).train()
     history = read_curve(last_checkpoint(folder).folder)["log_history"]
@@ -208,7 +209,8 @@ def test_every_parameter_of_every_preset_gets_a_gradient(name: str, runs: dict[s
     batch, _ = study.batches(run.chosen_preset, data, run.recipe).probe(2)
     for preset in study.presets.values():
         sizes = {**preset.model, **CASES[name].small}
-        model = study.build(replace(run.chosen_preset, model=sizes), data, run.mixer, {})
+        plain = ChosenMixer(run.mixer.name)
+        model = study.build(replace(run.chosen_preset, model=sizes), data, plain)
         study.objective(preset, data, run.recipe).loss(model, batch).backward()
         trained = [(key, p) for key, p in model.named_parameters() if p.requires_grad]
         assert [key for key, p in trained if p.grad is None] == [], preset.summary

@@ -12,6 +12,7 @@ from translation_runs import mini, mini_run, train_mini
 
 pytest.importorskip("sacrebleu")
 
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.translation import study as translation
 from fourierkernels.studies.translation.classes import BatchRule
 from fourierkernels.studies.translation.corpora import read_bitext
@@ -59,7 +60,7 @@ def test_only_the_training_text_is_filtered(files: PairFiles) -> None:
 def test_what_a_model_reads_of_long_sentences_is_measured(files: PairFiles) -> None:
     """Each token of the first that fit, by itself; ends of sentences that end there."""
     torch.set_num_threads(1)
-    model = translation.STUDY.build(mini(), files, "attention", {}).eval()
+    model = translation.STUDY.build(mini(), files, ChosenMixer("attention")).eval()
     with torch.no_grad():
         total, count, _ = validation_sums(model, files, "test", rule=BatchRule(400))
         expected, tokens, words = 0.0, files.tokens("test"), 0

@@ -19,6 +19,7 @@ from tiny_documents import glue_run, masked_run, train_tiny, write_documents, wr
 from training_runs import Call, error_of
 
 from fourierkernels.models import load_model
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import read_data, setup
 from fourierkernels.studies.engine.study import Measured
@@ -135,15 +136,15 @@ def test_measures_are_those_of_their_definitions() -> None:
 
 def test_model_begins_with_the_pre_trained_encoder(start: Path, folder: Path) -> None:
     asked = glue_run(folder, start)
-    assert asked.mixer == "fnet"
+    assert asked.mixer.name == "fnet"
     data = read_data(asked)
-    model = glue.STUDY.build(PRESETS["sentences"], data, "fnet", {})
+    model = glue.STUDY.build(PRESETS["sentences"], data, ChosenMixer("fnet"))
     theirs = load_model(start / "model.safetensors").encoder.state_dict()
     ours = model.encoder.state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert (data.length, data.vocabulary.words) == (64, ("cat", "other"))
     assert "mixer must be that of the start, fnet, got 'softmax'" in error_of(
-        lambda: glue.STUDY.build(PRESETS["sentences"], data, "softmax", {})
+        lambda: glue.STUDY.build(PRESETS["sentences"], data, ChosenMixer("softmax"))
     )
 
 

@@ -18,6 +18,7 @@ from fourierkernels import head_report
 from fourierkernels.checkpoints import load_checkpoint
 from fourierkernels.models import count_parameters
 from fourierkernels.models.saved import load_model
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.optimisers import create_optimiser
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.recipe import SCHEDULES
@@ -62,7 +63,7 @@ def test_models_of_the_paper_have_its_sizes(
     preset: str, heads: int, mixer: str, digits: LabelledImages
 ) -> None:
     with torch.device("meta"):
-        model = images.STUDY.build(images.PRESETS[preset], imagenet(digits), mixer, {})
+        model = images.STUDY.build(images.PRESETS[preset], imagenet(digits), ChosenMixer(mixer))
     config = model.config
     assert (config.layers, config.dim, config.hidden, config.heads) == (12, 192, 768, heads)
     assert (config.tokens, config.classes, config.channels) == (197, 1000, 3)
@@ -82,7 +83,7 @@ def test_fourier_models_of_the_paper_start_as_published(digits: LabelledImages) 
 def test_every_preset_builds_and_describes_itself(preset: str, digits: LabelledImages) -> None:
     row = images.PRESETS[preset]
     with torch.device("meta"):
-        model = images.STUDY.build(row, digits, "fourier", {"radius": 0.5})
+        model = images.STUDY.build(row, digits, ChosenMixer("fourier", {"radius": 0.5}))
     assert model.config.classes == 10
     assert len(row.summary) > 20
     assert row.recipe.optimiser == "adamw"
@@ -117,7 +118,7 @@ def test_rates_are_those_of_the_published_loop(epoch: int) -> None:
 
 def test_positions_class_token_and_vectors_do_not_decay(digits: LabelledImages) -> None:
     row = images.PRESETS["digits"]
-    model = images.STUDY.build(row, digits, "fourier", {})
+    model = images.STUDY.build(row, digits, ChosenMixer("fourier"))
     groups = create_optimiser(nn.Sequential(model), row.recipe).param_groups
     kept = {id(p) for p in groups[1]["params"]}
     assert [group["weight_decay"] for group in groups] == [0.05, 0.0]
@@ -157,7 +158,7 @@ def test_what_is_no_number_is_no_hit() -> None:
 def test_sums_do_not_depend_on_batches_or_processes(
     digits: LabelledImages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = images.STUDY.build(images.PRESETS["digits"], digits, "fourier", {})
+    model = images.STUDY.build(images.PRESETS["digits"], digits, ChosenMixer("fourier"))
     given = (model, images.PRESETS["digits"], digits, "valid")
     whole = images.STUDY.sums(*given, range(179))
     parts = [images.STUDY.sums(*given, range(i, 179, 3)) for i in range(3)]
@@ -178,7 +179,7 @@ def test_few_images_are_spread_over_the_split(digits: LabelledImages) -> None:
         images.PRESETS["digits"],
         digits,
         "softmax",
-        images.STUDY.build(images.PRESETS["digits"], digits, "softmax", {}),
+        images.STUDY.build(images.PRESETS["digits"], digits, ChosenMixer("softmax")),
         splits=("test",),
         positions=20,
     )
@@ -192,7 +193,7 @@ def test_few_images_are_spread_over_the_split(digits: LabelledImages) -> None:
 def test_top_5_is_left_out_of_five_classes_and_missing_splits_are_told(tmp_path: Path) -> None:
     data = read_labelled(write_classes(tmp_path / "x", {"train": 1, "val": 1}))
     row = images.PRESETS["digits"]
-    model = images.STUDY.build(row, data, "softmax", {})
+    model = images.STUDY.build(row, data, ChosenMixer("softmax"))
     metrics = [(r.split, r.metric) for r in images.STUDY.measure(row, data, "softmax", model)]
     assert metrics == [("valid", "top-1"), ("valid", "cross-entropy")]
     message = error_of(lambda: images.STUDY.measure(row, data, "softmax", model, splits=("test",)))

@@ -16,6 +16,7 @@ pytest.importorskip("sacrebleu")
 
 from fourierkernels.models import translation_config
 from fourierkernels.models.translation import TranslationModel
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.optimisers import create_optimiser
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import setup
@@ -94,7 +95,7 @@ def test_a_weight_without_gradient_hardly_decays() -> None:
 def test_smoothing_spares_the_right_word_as_in_fairseq(corpus: Path, cache: Path) -> None:
     """``label_smoothed_nll_loss``: (1 - ε - ε/(V - 1)) of its loss and ε/(V - 1) of all."""
     data, preset = apart(corpus, cache), small()
-    model = translation.STUDY.build(preset, data, "attention", {}).eval()
+    model = translation.STUDY.build(preset, data, ChosenMixer("attention")).eval()
     batch = next(iter_batches(preset, data))
     words = batch["target"][:, 1:]
     log_p = model(batch["source"], batch["target"][:, :-1]).log_softmax(-1)[words != 0]

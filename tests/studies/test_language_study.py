@@ -16,6 +16,7 @@ from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.models import count_parameters
 from fourierkernels.models.saved import load_model
 from fourierkernels.studies.engine import planning
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
@@ -47,7 +48,7 @@ def test_presets_of_the_paper_have_its_values(
     assert (recipe.steps, recipe.batch, recipe.warmup) == (steps, batch, 2_000)
     assert (recipe.learning_rate, recipe.clip, recipe.optimiser) == (2.5e-4, 0.25, "adam")
     with torch.device("meta"):
-        config = language.STUDY.build(row, paper_text(text), "fourier", {}).config
+        config = language.STUDY.build(row, paper_text(text), ChosenMixer("fourier")).config
     assert (config.layers, config.heads, config.hidden) == (16, 8, 2048)
     assert (config.dim, config.length) == (dim, length)
     assert config.cutoffs == (20_000, 40_000, 200_000)
@@ -57,7 +58,7 @@ def test_presets_of_the_paper_have_its_values(
 
 def test_published_numbers_stand_beside_the_paper_s_text_alone(text: TokenFiles) -> None:
     preset = replace(language.PRESETS["tiny"], published=language.PRESETS["small"].published)
-    model = language.STUDY.build(preset, text, "softmax", {})
+    model = language.STUDY.build(preset, text, ChosenMixer("softmax"))
     rows = language.STUDY.measure(preset, text, "softmax", model)
     assert all(row.published is None for row in rows)
     rows = language.STUDY.measure(preset, replace(text, corpus="wikitext-103"), "softmax", model)
@@ -69,7 +70,7 @@ def test_published_numbers_stand_beside_the_paper_s_text_alone(text: TokenFiles)
 
 
 def test_smoothed_loss_is_a_mean_with_an_even_guess(text: TokenFiles) -> None:
-    model = language.STUDY.build(language.PRESETS["tiny"], text, "softmax", {}).eval()
+    model = language.STUDY.build(language.PRESETS["tiny"], text, ChosenMixer("softmax")).eval()
     batch = {"tokens": torch.tensor([[3, 5, 4]]), "targets": torch.tensor([[5, 4, 2]])}
     scores = model.log_probabilities(batch["tokens"])
     share = torch.full_like(scores, 0.1 / scores.shape[-1])
@@ -174,7 +175,7 @@ def test_plan_counts_the_parameters_of_the_model(
 ) -> None:
     torch.set_num_threads(1)
     found = plan(short_run(texts), cache=cache)
-    model = language.STUDY.build(language.PRESETS["tiny"], text, "softmax", {})
+    model = language.STUDY.build(language.PRESETS["tiny"], text, ChosenMixer("softmax"))
     assert found.parameters == count_parameters(model)
     assert found.tokens == text.counts["train"]
     assert found.epochs == pytest.approx(12 * 4 * 32 / text.counts["train"], rel=0.02)

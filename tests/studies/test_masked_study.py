@@ -21,6 +21,7 @@ from fourierkernels.checkpoints import load_checkpoint, load_tokenizer
 from fourierkernels.checkpoints.vocabularies import piece_tokenizer
 from fourierkernels.mixing import MIXERS
 from fourierkernels.models import load_model
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
@@ -81,7 +82,7 @@ def bert(folder: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 def model_of(data: DocumentFiles, mixer: str, **options: Any) -> torch.nn.Module:
     torch.manual_seed(1)
-    return masked.STUDY.build(PRESETS["tiny"], data, mixer, options).eval()
+    return masked.STUDY.build(PRESETS["tiny"], data, ChosenMixer(mixer, options)).eval()
 
 
 def by_name(rows: list[Measured]) -> dict[tuple[str, str], Measured]:
@@ -208,7 +209,7 @@ def test_hybrid_has_attention_in_its_last_layers(data: DocumentFiles) -> None:
     assert (config.mixer, config.attention_layers) == ("fnet", 1)
     assert masked.STUDY.mixers()[-1] == "fnet_hybrid"
     with pytest.raises(TypeError, match="option of mixer fnet must be one of"):
-        setup("masked", mixer="fnet", mixer_options={"attention_layers": 1})
+        setup("masked", mixer=ChosenMixer("fnet", {"attention_layers": 1}))
     assert "attention_layers must be at most 2, got 3" in error_of(
         lambda: model_of(data, "fnet_hybrid", attention_layers=3)
     )

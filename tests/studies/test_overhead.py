@@ -37,7 +37,7 @@ def parts(run: Setup, cache: Path) -> tuple[nn.Module, Any, Any]:
     preset = language.PRESETS["tiny"]
     data = language.STUDY.read(preset, run.data, cache=cache)
     torch.manual_seed(0)
-    model = language.STUDY.build(preset, data, run.mixer, {})
+    model = language.STUDY.build(preset, data, run.mixer)
     goal = language.STUDY.objective(preset, data, run.recipe)
     return model, goal, language.STUDY.batches(preset, data, run.recipe)
 

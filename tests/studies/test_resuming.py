@@ -22,6 +22,7 @@ from training_runs import (
 
 from fourierkernels.models import load_model
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps, last_checkpoint
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.prepared import WithLoss
 from fourierkernels.studies.engine.run_setup import Setup
 from fourierkernels.studies.language.corpora import read_corpus
@@ -125,8 +126,7 @@ def test_run_with_a_penalised_matrix_of_radii_is_resumed_to_the_bit(
     texts: Path, cache: Path, tmp_path: Path
 ) -> None:
     options = {"radius_shape": "head_matrix", "radius_penalty": 0.1}
-    few = {"steps": 4, "evaluate_every": 4, "mixer": "fourier"}
-    run = short_run(texts, **few, mixer_options=options)
+    run = short_run(texts, steps=4, evaluate_every=4, mixer=ChosenMixer("fourier", options))
     train_here(run, tmp_path / "whole", cache)
     train_here(run, tmp_path / "parts", cache, limit=2)
     train_here(run, tmp_path / "parts", cache, resume=True)

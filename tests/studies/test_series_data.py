@@ -10,6 +10,7 @@ from tiny_series import HEADER, LABELS, write_problem
 from training_runs import error_of
 
 from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import (
     HELD_OUT,
@@ -206,7 +207,7 @@ def test_a_measurement_has_every_series_once_in_order(
 
     monkeypatch.setattr(STUDY, "examples", read)
     monkeypatch.setattr(STUDY, "at_a_time", 8)
-    model = STUDY.build(PRESETS["tiny"], data, "softmax", {})
+    model = STUDY.build(PRESETS["tiny"], data, ChosenMixer("softmax"))
     STUDY.sums(model, PRESETS["tiny"], data, "test", range(30))
     assert [len(classes) for classes in seen] == [8, 8, 8, 6]
     assert np.array_equal(np.concatenate(seen), split.labels)

@@ -18,6 +18,7 @@ from training_runs import Call, error_of
 from fourierkernels.models import load_model
 from fourierkernels.models.tensor_files import read_tensors
 from fourierkernels.studies.engine.data_sets import DataSet
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
 from fourierkernels.studies.engine.study import Measured
@@ -161,7 +162,7 @@ def test_published_numbers_stand_beside_what_they_were_measured_as(
     monkeypatch.setitem(PROBLEMS, "Waves", whole)
     published = PRESETS["JapaneseVowels"].published
     preset = replace(PRESETS["tiny"], published=published, problem="Waves")
-    model = series.STUDY.build(preset, data, "fourier", {})
+    model = series.STUDY.build(preset, data, ChosenMixer("fourier"))
     found = by_name(series.STUDY.measure(preset, data, "fourier", model))
     assert [key for key, row in found.items() if row.published] == [("test", ACCURACY)]
     assert found["test", ACCURACY].published == 99.37
@@ -172,7 +173,7 @@ def test_published_numbers_stand_beside_what_they_were_measured_as(
     cut = by_name(series.STUDY.measure(preset, data, "fourier", model))
     assert cut["test", ACCURACY].published is None
     other = series.STUDY.measure(
-        preset, data, "gaussian", series.STUDY.build(preset, data, "gaussian", {})
+        preset, data, "gaussian", series.STUDY.build(preset, data, ChosenMixer("gaussian"))
     )
     assert not any(row.published for row in other)
 
@@ -201,7 +202,7 @@ def test_list_names_the_presets_and_where_data_are_had(call: Call) -> None:
 
 def test_unsuitable_options_are_refused() -> None:
     with pytest.raises(TypeError, match="option of mixer fourier must be one of"):
-        setup("series", mixer="fourier", mixer_options={"sigma": 1})
+        setup("series", mixer=ChosenMixer("fourier", {"sigma": 1}))
 
 
 def test_damaged_description_of_the_series_is_told(run: Path, tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_a_network_that_gives_no_numbers_is_right_of_nothing(
 ) -> None:
     """Once it was right of every series of the first class, the place that argmax has for NaN."""
     run = setup("series", preset="tiny", mixer="softmax", data=folder)
-    model = series.STUDY.build(run.chosen_preset, data, "softmax", {}).eval()
+    model = series.STUDY.build(run.chosen_preset, data, ChosenMixer("softmax")).eval()
     with torch.no_grad():
         model.projection.weight.fill_(math.nan)
     places = range(data.counts["test"])

@@ -31,9 +31,8 @@ RECIPE = Recipe(steps=7, batch=6, learning_rate=0.25)
 
 def extended(folder: Path, *settings: str) -> Setup:
     """Return the run in a folder with other settings, as the command resumes it."""
-    named = {"data": None, "mixer": None, "mixer_options": {}, "preset": None}
-    asked = read_settings(settings)
-    return choose_run("language", **named, resumed=folder, lesson=Lesson(), settings=asked)
+    named = {"data": None, "mixer": None, "mixer_options": (), "preset": None}
+    return choose_run("language", **named, resumed=folder, lesson=Lesson(), settings=settings)
 
 
 def test_every_field_of_a_recipe_is_a_setting() -> None:

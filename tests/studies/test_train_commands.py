@@ -15,6 +15,7 @@ from training_runs import Call, short_run, train_here
 
 from fourierkernels.studies import STUDIES
 from fourierkernels.studies.engine import train_command
+from fourierkernels.studies.engine.mixers import ChosenMixer, read_options
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import is_of_preset, setup
 from fourierkernels.studies.engine.study import Measured
@@ -274,7 +275,10 @@ def test_published_numbers_stand_beside_the_preset_trained_to_its_end(
     monkeypatch.setitem(language.PRESETS, "tiny", wider)
     assert [row.published for row in evaluate(output, cache=cache)] == [None]
     monkeypatch.setitem(language.PRESETS, "tiny", preset)
-    others = {"mixer_options": {"scale": 0.1}}, {"recipe": replace(run.recipe, batch=8)}
+    others = (
+        {"mixer": ChosenMixer("softmax", {"scale": 0.1})},
+        {"recipe": replace(run.recipe, batch=8)},
+    )
     assert [is_of_preset(replace(run, **other)) for other in others] == [False, False]
 
 
@@ -292,11 +296,11 @@ def test_runs_of_other_settings_have_other_folders(texts: Path, tmp_path: Path) 
         {},
         {"seed": 1},
         {"seed": 1, "learning_rate": 1e-3},
-        {"mixer_options": {"power": 2}},
-        {"mixer_options": {"power": 2, "radius_shape": "head"}},
+        {"mixer": ChosenMixer("fourier", {"power": 2})},
+        {"mixer": ChosenMixer("fourier", {"power": 2, "radius_shape": "head"})},
         {"data": texts},
         {"data": other},
-        {"betas": tuple(0.9 + 0.001 * k for k in range(2)), "mixer_options": {"eps": 1e-3}},
+        {"betas": (0.9, 0.901), "mixer": ChosenMixer("fourier", {"eps": 1e-3})},
         {"preset": "mini"},
     ]
     names = [train_command.folder_name(setup("language", **given)) for given in asked]
@@ -315,7 +319,7 @@ def test_a_split_that_is_named_twice_is_measured_once() -> None:
 def test_values_of_options_are_json_or_words() -> None:
     given = ["power=2", "radius=0.5", "allow_signed=true", "radius_shape=head"]
     expected = {"power": 2, "radius": 0.5, "allow_signed": True, "radius_shape": "head"}
-    assert train_command.read_options(given) == expected
+    assert read_options(given) == expected
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from translation_runs import mini, mini_run, train_mini
 pytest.importorskip("sacrebleu")
 
 from fourierkernels.models import TRANSLATION_PRESETS, load_model, translation_loss
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate
 from fourierkernels.studies.engine.run_setup import setup
@@ -61,7 +62,7 @@ def test_models_of_the_report_have_its_sizes(mixer: str, files: PairFiles) -> No
     vocabulary = replace(files.vocabulary, words=tuple(map(str, range(35_000))))
     data = replace(files, bpe=type("Stub", (), {"vocabulary": vocabulary})())
     with torch.device("meta"):
-        model = translation.STUDY.build(translation.PRESETS["base"], data, mixer, {})
+        model = translation.STUDY.build(translation.PRESETS["base"], data, ChosenMixer(mixer))
     config = model.config
     assert (config.layers, config.dim, config.hidden, config.dropout) == (6, 512, 2048, 0.1)
     assert config.source_lengths[:3] == tuple(padded_length(n) for n in (5, 10, 15))
@@ -75,7 +76,7 @@ def test_encoders_of_manuals_are_of_one_size(files: PairFiles) -> None:
     sizes = {}
     for name, (placement, hidden) in ENCODERS.items():
         preset = translation.PRESETS["little"]
-        model = translation.STUDY.build(preset, data, placement, {"hidden": hidden})
+        model = translation.STUDY.build(preset, data, ChosenMixer(placement, {"hidden": hidden}))
         sizes[name] = sum(parameter.numel() for parameter in model.parameters())
     assert sizes == {"attention": 615_424, "DFT": 615_812, "none": 615_428, "linear": 615_416}
 
@@ -83,7 +84,7 @@ def test_encoders_of_manuals_are_of_one_size(files: PairFiles) -> None:
 def test_loss_of_an_update_is_the_mean_over_its_target_tokens(files: PairFiles) -> None:
     """Whatever the processes and accumulated batches that share it."""
     preset, recipe = mini(), replace(mini().recipe, steps=3, batch=4)
-    model = translation.STUDY.build(preset, files, "dft_both", {}).eval()
+    model = translation.STUDY.build(preset, files, ChosenMixer("dft_both")).eval()
     loss = translation.STUDY.objective(preset, files, recipe).loss
     updates = PairUpdates(files, steps=3, batch=4, rule=BatchRule(400), seed=0)
     for update in range(3):
@@ -101,7 +102,7 @@ def test_loss_of_an_update_is_the_mean_over_its_target_tokens(files: PairFiles) 
 
 
 def test_validation_sums_what_each_sentence_alone_has(files: PairFiles) -> None:
-    model = translation.STUDY.build(mini(), files, "dft_encoder", {}).eval()
+    model = translation.STUDY.build(mini(), files, ChosenMixer("dft_encoder")).eval()
     rules = (BatchRule(400), BatchRule(80))
     with torch.no_grad():
         whole, single = (validation_sums(model, files, "test", rule=rule) for rule in rules)
@@ -171,7 +172,7 @@ def test_deviations_are_those_of_scores_of_drawn_sentences(
 
 def test_published_numbers_stand_beside_the_report_s_corpus_alone(files: PairFiles) -> None:
     preset = replace(mini(), published=translation.PRESETS["base"].published)
-    model = translation.STUDY.build(preset, files, "dft_encoder", {})
+    model = translation.STUDY.build(preset, files, ChosenMixer("dft_encoder"))
     wmt = replace(files, corpus="wmt")
     shown = [
         {r.metric: r.published for r in rows if r.published is not None}
@@ -192,7 +193,7 @@ def test_translation_of_a_line_does_not_depend_on_the_others(
     mixer: str, files: PairFiles, corpus: Path
 ) -> None:
     torch.manual_seed(1)
-    model = translation.STUDY.build(mini(), files, mixer, {}).double().eval()
+    model = translation.STUDY.build(mini(), files, ChosenMixer(mixer)).double().eval()
     lines = (corpus / "text.en").read_text().splitlines()[:12]
     lines[3], lines[7] = "", "   "
     together = list(translate_lines(model, files.bpe, lines, beam=2))
@@ -204,7 +205,7 @@ def test_translation_of_a_line_does_not_depend_on_the_others(
 
 
 def test_lines_are_read_as_they_are_needed(files: PairFiles) -> None:
-    model = translation.STUDY.build(mini(), files, "attention", {}).eval()
+    model = translation.STUDY.build(mini(), files, ChosenMixer("attention")).eval()
     read = []
 
     def endless() -> Iterator[str]:
@@ -218,7 +219,7 @@ def test_lines_are_read_as_they_are_needed(files: PairFiles) -> None:
 
 
 def test_long_lines_are_cut_off_with_a_warning(files: PairFiles) -> None:
-    model = translation.STUDY.build(mini(), files, "dft_both", {}).eval()
+    model = translation.STUDY.build(mini(), files, ChosenMixer("dft_both")).eval()
     told: list[tuple[int, int, int]] = []
     lines = ["du", "du " * 100]
     found = list(translate_lines(model, files.bpe, lines, beam=1, warn=lambda *t: told.append(t)))
@@ -237,17 +238,16 @@ def test_plan_is_of_a_whole_update(corpus: Path, cache: Path, files: PairFiles) 
 
 def test_options_are_those_of_a_placement(files: PairFiles) -> None:
     options = {"attention_layers": 1, "source_lengths": "own"}
-    config = translation.STUDY.build(mini(), files, "dft_both", options).config
+    config = translation.STUDY.build(mini(), files, ChosenMixer("dft_both", options)).config
     assert (config.attention_layers, config.source_lengths) == (1, "own")
     own = {"mixer_options": {"zero_padding": False}}
-    assert translation.STUDY.build(mini(), files, "dft_both", own).config.mixer_options == {
-        "zero_padding": False
-    }
+    config = translation.STUDY.build(mini(), files, ChosenMixer("dft_both", own)).config
+    assert config.mixer_options == {"zero_padding": False}
     assert list(translation.STUDY.mixers()) == list(TRANSLATION_PRESETS)
     with pytest.raises(TypeError, match=r"option of placement dft_both must be .*power"):
-        setup("translation", mixer="dft_both", mixer_options={"power": 2})
+        setup("translation", mixer=ChosenMixer("dft_both", {"power": 2}))
     with pytest.raises(TypeError, match="mixer_options must be names and values in braces, got 3"):
-        setup("translation", mixer="dft_both", mixer_options={"mixer_options": 3})
+        setup("translation", mixer=ChosenMixer("dft_both", {"mixer_options": 3}))
 
 
 def test_another_corpus_is_refused_by_its_subwords(
@@ -295,7 +295,7 @@ def test_a_fixed_reader_advances_by_the_ratio_of_the_lengths_of_the_corpus(
     ratio = sum(int(n) for _, n, _ in index) / sum(int(m) for _, _, m in index)
     assert files.length_ratio == pytest.approx(ratio, rel=1e-12)
     build, preset = translation.STUDY.build, translation.PRESETS["tiny"]
-    reader = build(preset, files, "hard_gaussian_reader", {}).decoder[0].reader
+    reader = build(preset, files, ChosenMixer("hard_gaussian_reader")).decoder[0].reader
     assert (reader.ratio, reader.centres) == (round(ratio, 4), (-1, 0, 1))
-    own = build(preset, files, "hard_gaussian_reader", {"reader_options": {"ratio": 2.0}})
-    assert own.decoder[0].reader.ratio == 2.0
+    ratio_2 = ChosenMixer("hard_gaussian_reader", {"reader_options": {"ratio": 2.0}})
+    assert build(preset, files, ratio_2).decoder[0].reader.ratio == 2.0

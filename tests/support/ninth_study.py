@@ -16,9 +16,10 @@ from fourierkernels.studies.engine.classification import Classification
 from fourierkernels.studies.engine.contenders import Contender
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
 from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.recipe import Preset, Recipe
-from fourierkernels.studies.engine.study import Measured, Terms, padded_options
+from fourierkernels.studies.engine.study import Measured, Terms
 
 ACCURACY = "accuracy (%)"
 
@@ -82,9 +83,7 @@ class NinthStudy(Classification[Preset, Bits, ArenaClassifier]):
         name, place = find_row(BIT_SETS, self.named(preset, data))
         return BIT_SETS[name].open(place)
 
-    def build(
-        self, preset: Preset, data: Bits, mixer: str, options: Mapping[str, Any]
-    ) -> ArenaClassifier:
+    def build(self, preset: Preset, data: Bits, mixer: ChosenMixer) -> ArenaClassifier:
         sizes = {**preset.model, "dropout": 0.0, "attention_dropout": None}
         config = arena_config(
             sizes.pop("preset"),
@@ -92,8 +91,8 @@ class NinthStudy(Classification[Preset, Bits, ArenaClassifier]):
             length=data.splits["train"].shape[1],
             vocabulary=3,
             classes=2,
-            mixer=mixer,
-            mixer_options=padded_options(preset, mixer, options),
+            mixer=mixer.name,
+            mixer_options=mixer.over(preset).padded().options,
         )
         return ArenaClassifier(config)
 

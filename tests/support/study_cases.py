@@ -22,6 +22,7 @@ from fourierkernels.mixing.registry import mixer_names
 from fourierkernels.studies import registry
 from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.engine.epochs import Batch
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.paper_table import PaperTable
 from fourierkernels.studies.engine.reproduce_command import all_tables
 from fourierkernels.studies.engine.reproduction import reproduce
@@ -88,8 +89,8 @@ def _series(folder: Path, cache: Path) -> Setup:
 
 def _arena(folder: Path, cache: Path) -> Setup:
     """With features that are drawn anew."""
-    options = {"features": 8, "redraw": 2}
-    return tiny_arena.arena_run(tiny_arena.listops(folder), "performer", mixer_options=options)
+    performer = ChosenMixer("performer", {"features": 8, "redraw": 2})
+    return tiny_arena.arena_run(tiny_arena.listops(folder), performer)
 
 
 def _glue(folder: Path, cache: Path) -> Setup:

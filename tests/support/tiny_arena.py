@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.run import train
 from fourierkernels.studies.engine.run_setup import Setup, setup
 from fourierkernels.studies.lra.contours import SMALL, draw_image
@@ -83,7 +84,7 @@ def pathfinder(folder: Path, count: int = 40) -> Path:
 
 
 def arena_run(
-    data: Path | str, mixer: str = "softmax", preset: str = "tiny", **changes: Any
+    data: Path | str, mixer: str | ChosenMixer = "softmax", preset: str = "tiny", **changes: Any
 ) -> Setup:
     """Return a run that is over in a second or two."""
     few = {"steps": 12, "evaluate_every": 6, "save_every": 3, "log_every": 1, "warmup": 2}

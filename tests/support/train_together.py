@@ -19,6 +19,7 @@ from translation_runs import mini, mini_run
 
 from fourierkernels.models.tensor_files import write_tensors
 from fourierkernels.studies.engine import run as runs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.state import whole
 from fourierkernels.studies.engine.study import Objective
 from fourierkernels.studies.engine.teacher import choose_teacher
@@ -71,7 +72,7 @@ def gradients(texts: Path, cache: Path, output: Path, engine: type[Watching] = W
     preset = without_dropout()
     data = language.STUDY.read(preset, run.data, cache=cache)
     torch.manual_seed(run.recipe.seed)
-    model = language.STUDY.build(preset, data, "fourier", {}).double()
+    model = language.STUDY.build(preset, data, ChosenMixer("fourier")).double()
     goal: Objective = language.STUDY.objective(preset, data, run.recipe)
     batches = language.STUDY.batches(preset, data, run.recipe)
     trainer = engine(model, goal, batches, run.recipe, output)

@@ -28,8 +28,9 @@ from fourierkernels.studies.control.presets import PAPER
 from fourierkernels.studies.control.study import ERROR, SHARE, predicted_actions
 from fourierkernels.studies.control.windows import one_pass
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
-from fourierkernels.studies.engine.contenders import CONTROLS, Contender, Network, kernel_options
+from fourierkernels.studies.engine.contenders import CONTROLS, Contender, Network
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Baseline
+from fourierkernels.studies.engine.mixers import mixer_of_kernel
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.engine.tuned_rates import TunedRates
@@ -67,7 +68,8 @@ class DrawnControl(TunedRates):
 
     def contenders(self) -> tuple[Contender, ...]:
         """Return the kernels, all as sharp as softmax to begin with, and the controls."""
-        kernels = (Contender(name, *kernel_options(name, 1.0)) for name in KERNELS)
+        alike = {name: mixer_of_kernel(name, 1.0) for name in KERNELS}
+        kernels = (Contender(name, mixer.name, mixer.options) for name, mixer in alike.items())
         return *kernels, *CONTROLS
 
     def baselines(self) -> dict[str, Sequence[Baseline]]:

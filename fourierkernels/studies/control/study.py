@@ -25,8 +25,9 @@ from fourierkernels.studies.control.sets import CONTROL_SETS
 from fourierkernels.studies.control.windows import control_updates, one_pass
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
-from fourierkernels.studies.engine.study import Measured, Objective, Study, Terms, padded_options
+from fourierkernels.studies.engine.study import Measured, Objective, Study, Terms
 
 ERROR, BASELINE = "squared error of actions", "squared error of the mean action"
 SHARE = "squared error (% of the mean action's)"
@@ -67,7 +68,7 @@ class ControlStudy(Study[ControlPreset, ControlData, DecisionTransformer]):
         return episodes
 
     def build(
-        self, preset: ControlPreset, data: ControlData, mixer: str, options: Mapping[str, Any]
+        self, preset: ControlPreset, data: ControlData, mixer: ChosenMixer
     ) -> DecisionTransformer:
         """Return a model with random weights for the states and actions of an environment.
 
@@ -79,8 +80,8 @@ class ControlStudy(Study[ControlPreset, ControlData, DecisionTransformer]):
             states=data.environment.states,
             actions=data.environment.actions,
             episode=data.limit,
-            mixer=mixer,
-            mixer_options=padded_options(preset, mixer, options),
+            mixer=mixer.name,
+            mixer_options=mixer.over(preset).padded().options,
         )
         model = DecisionTransformer(config)
         for unused in (model.predict_state, model.predict_return):

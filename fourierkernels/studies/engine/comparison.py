@@ -168,8 +168,7 @@ class Comparison(ABC):
         run = setup(
             network.part.study or self.study,
             preset=network.part.preset,
-            mixer=network.contender.mixer,
-            mixer_options=network.contender.options_at(network.tuning),
+            mixer=network.contender.at(network.tuning),
             data=self.data_of(network),
             seed=network.seed,
         )
@@ -212,9 +211,9 @@ class Comparison(ABC):
         if self.runs is None:
             return None
         place = None if run.data is None else Path(run.data).name  # whose folder may be moved
-        asked = {**asdict(run), "data": place, "start": run.start and run.start.digest}
+        asked = {**run.asked(), "data": place, "start": run.start and run.start.digest}
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-        name = f"{run.study}-{run.preset}-{run.mixer}-{run.recipe.seed}-{digest[:12]}"
+        name = f"{run.study}-{run.preset}-{run.mixer.name}-{run.recipe.seed}-{digest[:12]}"
         return Path(self.runs) / name
 
     def labels(self, network: Network) -> Row:

@@ -6,7 +6,6 @@ a Gaussian has the same curvature at σ = D^(1/4)/√s, and ∏ sinc^l(R(q - k))
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -16,28 +15,12 @@ from torch import nn
 
 from fourierkernels.mixing import FourierMixer
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS
+from fourierkernels.studies.engine.mixers import ChosenMixer, mixer_of_kernel
 
-HEAD_SIZE = 16  # features of a head in all small presets
 POWERS = (1, 2, 3, 4, 5, 6)
 KERNELS = ("softmax", "gaussian", *(f"l = {power}" for power in POWERS))
 TRIALS, COMPARED = "trials", "compared"  # parts that most comparisons have
 PILOT = "pilot"  # the part of networks that tell the deviation over seeds, and are in no table
-
-
-def kernel_options(kernel: str, sharpness: float) -> tuple[str, dict[str, Any]]:
-    """Return the mixer of a kernel and its options for a sharpness s.
-
-    >>> kernel_options("l = 4", 1.0)
-    ('fourier', {'power': 4, 'radius': 0.4330127018922193, 'allow_signed': False})
-    """
-    root = math.sqrt(HEAD_SIZE)
-    if kernel == "softmax":
-        return "softmax", {"scale": sharpness / root}
-    if kernel == "gaussian":
-        return "gaussian", {"sigma": math.sqrt(root / sharpness)}
-    power = int(kernel.removeprefix("l = "))
-    radius = math.sqrt(3 * sharpness / (power * root))
-    return "fourier", {"power": power, "radius": radius, "allow_signed": power % 2 == 1}
 
 
 def learned_radii(model: nn.Module) -> str:
@@ -120,20 +103,20 @@ class Contender:
     kernel: str = ""
     names_sign: bool = True
 
-    def options_at(self, tuning: Tuning) -> dict[str, Any]:
-        """Return the options of the mixer at some hyperparameters."""
+    def at(self, tuning: Tuning) -> ChosenMixer:
+        """Return the mixer with its options at some hyperparameters."""
         options = dict(self.options)
         if self.kernel and tuning.sharpness is not None:
-            options |= kernel_options(self.kernel, tuning.sharpness)[1]
+            options |= mixer_of_kernel(self.kernel, tuning.sharpness).options
         if not self.names_sign:
             options.pop("allow_signed", None)
-        return options
+        return ChosenMixer(self.mixer, options)
 
 
 def kernel_contenders(names: Iterable[str], *, names_sign: bool = True) -> tuple[Contender, ...]:
     """Return kernels of attention as contenders under their own names."""
     return tuple(
-        Contender(name, kernel_options(name, 1.0)[0], kernel=name, names_sign=names_sign)
+        Contender(name, mixer_of_kernel(name, 1.0).name, kernel=name, names_sign=names_sign)
         for name in names
     )
 
@@ -184,7 +167,7 @@ class Network:
             "problem": self.part.problem,
             "contender": self.contender.name,
             "mixer": self.contender.mixer,
-            "options": json.dumps(self.contender.options_at(self.tuning)),
+            "options": json.dumps(self.contender.at(self.tuning).options),
             "rate": self.tuning.rate,
             "sharpness": self.tuning.sharpness,
             "preset": self.part.preset,

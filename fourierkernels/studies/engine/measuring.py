@@ -45,7 +45,7 @@ def measure_best(
     averaged = _averaged(output, run.recipe)
     best = _keep_best(output, averaged).to(device)
     measured = study.measure(
-        preset, data, run.mixer, best, positions=preset.positions, folder=output
+        preset, data, run.mixer.name, best, positions=preset.positions, folder=output
     )
     measured = beside_the_paper(run, output, measured)
     _write_results(output, run, data, measured, model=best, seconds=seconds, averaged=averaged)
@@ -118,8 +118,8 @@ def _write_results(
     config = {
         "study": run.study,
         "preset": run.preset,
-        "mixer": run.mixer,
-        "mixer_options": dict(run.mixer_options),
+        "mixer": run.mixer.name,
+        "mixer_options": run.mixer.options,
         "recipe": run.recipe.as_json(),
         "teacher": None if run.teacher is None else asdict(run.teacher),
         **({} if run.start is None else {"start": asdict(run.start)}),

@@ -91,7 +91,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
     recipe = run.recipe
     teacher = load_teacher(run, data)
     torch.manual_seed(recipe.seed)
-    model = prepared(study.build(preset, data, run.mixer, run.mixer_options), recipe)
+    model = prepared(study.build(preset, data, run.mixer), recipe)
     updates = study.batches(preset, data, recipe)
     batch, times = updates.probe(_PROBE)
     loading = time.perf_counter() - begun

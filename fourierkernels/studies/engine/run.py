@@ -5,7 +5,6 @@ import signal
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +158,7 @@ def evaluate(
     if text.digest != digest:
         study.check(home, text)
     model = load_model(file).to(default_device())
-    found = study.measure(preset, text, run.mixer, model, splits=splits, positions=positions)
+    found = study.measure(preset, text, run.mixer.name, model, splits=splits, positions=positions)
     return beside_the_paper(run, home, found, of_best=file.resolve() == (home / BEST).resolve())
 
 
@@ -167,7 +166,7 @@ def _untrained(run: Setup, data: Any, teacher: nn.Module | None) -> tuple[nn.Mod
     """Return the model of a run with random weights, and what it minimises."""
     study, preset = run.chosen_study, run.chosen_preset
     torch.manual_seed(run.recipe.seed)
-    model = prepared(study.build(preset, data, run.mixer, run.mixer_options), run.recipe)
+    model = prepared(study.build(preset, data, run.mixer), run.recipe)
     return model, objective_of(run, data, model, teacher)
 
 
@@ -220,7 +219,7 @@ def _check_folder(output: Path, run: Setup, digest: str, *, resume: bool) -> Non
     check_changes(run.recipe, earlier.recipe, made=made, where=str(output))
     _check_extension(output, run.recipe, earlier.recipe)
     ours, theirs = (
-        asdict(given) | compared(given.teacher) | {"start": _digest(given)}
+        given.asked() | compared(given.teacher) | {"start": _digest(given)}
         for given in (run, earlier)
     )
     names = [name for name in ours if ours[name] != theirs[name] and name not in {"data", "recipe"}]

@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import SETUP, find_run
 from fourierkernels.foundation.validation import check_choice
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import FREE, Preset, Recipe
 from fourierkernels.studies.engine.study import PairedStudy, StartedStudy, Study, TaughtStudy
 from fourierkernels.studies.engine.teacher import Start, Teacher, choose_start
@@ -27,12 +27,12 @@ class Setup:
 
     Attributes
     ----------
-    study, preset, mixer : str
+    study, preset : str
         Names.
+    mixer : ChosenMixer
+        With options beside those of the preset.
     recipe : Recipe
         That of the preset, or another one.
-    mixer_options : mapping
-        Options beside those of the preset.
     data : str or None
         A folder or the name of a corpus; that of the preset if None.
     teacher : Teacher or None
@@ -52,9 +52,8 @@ class Setup:
 
     study: str
     preset: str
-    mixer: str
+    mixer: ChosenMixer
     recipe: Recipe
-    mixer_options: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
     teacher: Teacher | None = None
     start: Start | None = None
@@ -68,8 +67,8 @@ class Setup:
                 able = ", ".join(other for other, row in STUDIES.items() if isinstance(row, kind))
                 raise ValueError(f"study must be one of {able} for a {name}, got {self.study!r}")
         choose_preset(study, self.preset)
-        check_choice("mixer", self.mixer, study.mixers())
-        study.check_options(self.mixer, self.mixer_options)
+        check_choice("mixer", self.mixer.name, study.mixers())
+        study.check_mixer(self.mixer)
 
     @cached_property
     def chosen_study(self) -> Study[Any, Any, Any]:
@@ -81,13 +80,16 @@ class Setup:
         """The preset of that name, of the class that the study has."""
         return choose_preset(self.chosen_study, self.preset)
 
+    def asked(self) -> dict[str, Any]:
+        """Return all that was asked for, as JSON has it."""
+        return {**asdict(self), "mixer": self.mixer.name, "mixer_options": self.mixer.options}
+
 
 def setup(
     study: str,
     *,
     preset: str | None = None,
-    mixer: str | None = None,
-    mixer_options: Mapping[str, Any] | None = None,
+    mixer: str | ChosenMixer | None = None,
     data: str | Path | None = None,
     teacher: Teacher | None = None,
     start: str | Path | None = None,
@@ -97,7 +99,8 @@ def setup(
     """Return a run of a study, with changes to the recipe of its preset, or of its default one.
 
     :func:`~fourierkernels.studies.engine.teacher.choose_teacher` makes a teacher of a trained
-    model. The mixer is that of the start, if the study has one, or else "fourier".
+    model. The mixer is named, or is one with options; by default it is that of the start, if the
+    study has one, or else "fourier".
 
     Examples
     --------
@@ -109,8 +112,9 @@ def setup(
     recipe = replace(choose_preset(chosen, size).recipe, **changes)
     named = None if data is None else _place(data)
     own = _mixer_of(start) if mixer is None else mixer
+    own = ChosenMixer(own) if isinstance(own, str) else own
     begun = None if start is None else choose_start(start)
-    return Setup(study, size, own, recipe, dict(mixer_options or {}), named, teacher, begun, pair)
+    return Setup(study, size, own, recipe, named, teacher, begun, pair)
 
 
 def folder_name(run: Setup) -> str:
@@ -121,7 +125,7 @@ def folder_name(run: Setup) -> str:
 
     Examples
     --------
-    >>> folder_name(setup("language", mixer="softmax", seed=3, mixer_options={"bias": True}))
+    >>> folder_name(setup("language", mixer=ChosenMixer("softmax", {"bias": True}), seed=3))
     'language-tiny-softmax-bias=true-seed=3'
     """
     ours, usual = run.recipe.as_json(), run.chosen_preset.recipe.as_json()
@@ -136,9 +140,9 @@ def folder_name(run: Setup) -> str:
     if run.teacher is not None:
         changed |= {"weight": run.teacher.weight, "temperature": run.teacher.temperature}
     options = (
-        f"{name}={_word(value)}" for name, value in (*run.mixer_options.items(), *changed.items())
+        f"{name}={_word(value)}" for name, value in (*run.mixer.options.items(), *changed.items())
     )
-    name = re.sub(r"[^\w.=+-]+", "_", "-".join((run.study, run.preset, run.mixer, *options)))
+    name = re.sub(r"[^\w.=+-]+", "_", "-".join((run.study, run.preset, run.mixer.name, *options)))
     if len(name) <= _LONGEST:
         return name
     return f"{name[:_LONGEST]}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
@@ -150,8 +154,8 @@ def is_of_preset(run: Setup) -> bool:
     So a teacher, other options of the mixer, or a recipe of other steps or rates is not.
     """
     usual: Preset = run.chosen_preset
-    usual_options = usual.mixer_options.get(run.mixer, {})
-    same = {**usual_options, **run.mixer_options} == usual_options and run.teacher is None
+    unchanged = ChosenMixer(run.mixer.name).over(usual)
+    same = run.mixer.over(usual) == unchanged and run.teacher is None
     pairs = zip(asdict(usual.recipe).items(), asdict(run.recipe).values(), strict=True)
     return same and all(one == other for (name, one), other in pairs if name not in FREE)
 
@@ -159,7 +163,7 @@ def is_of_preset(run: Setup) -> bool:
 def model_digest(run: Setup) -> str:
     """Return a digest of what the preset, today, says of the model and of its mixer."""
     preset = run.chosen_preset
-    said = [dict(preset.model), dict(preset.mixer_options.get(run.mixer, {}))]
+    said = [dict(preset.model), ChosenMixer(run.mixer.name).over(preset).options]
     return sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -176,7 +180,10 @@ def _word(value: Any) -> str:
 
 def _mixer_of(start: str | Path | None) -> str:
     """Return the mixer of the run that another one begins with."""
-    return "fourier" if start is None else load_setup(run_folder(Path(start).resolve()))[0].mixer
+    if start is None:
+        return "fourier"
+    run, _ = load_setup(run_folder(Path(start).resolve()))
+    return run.mixer.name
 
 
 def read_data(
@@ -221,8 +228,8 @@ def save_setup(output: Path, run: Setup, digest: str) -> None:
         "format": FORMAT,
         "study": run.study,
         "preset": run.preset,
-        "mixer": run.mixer,
-        "mixer_options": dict(run.mixer_options),
+        "mixer": run.mixer.name,
+        "mixer_options": run.mixer.options,
         "data": run.data,
         "digest": digest,
         "model": model_digest(run),
@@ -249,7 +256,8 @@ def load_setup(output: Path) -> tuple[Setup, str]:
         facts = json.loads(file.read_text(encoding="utf-8"))
         written = facts["format"]
         if written == FORMAT:
-            names = {key: facts[key] for key in ("study", "preset", "mixer", "mixer_options")}
+            names = {key: facts[key] for key in ("study", "preset")}
+            names["mixer"] = ChosenMixer(facts["mixer"], facts["mixer_options"])
             names["recipe"] = Recipe.from_json(facts["recipe"])
             taught = facts.get("teacher")  # runs of before there were any do not say
             names["teacher"] = None if taught is None else Teacher(**taught)

@@ -14,10 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from torch import Tensor, nn
 
 from fourierkernels.foundation.files import write_text
-from fourierkernels.mixing.registry import MIXERS, check_options, mixer_names
+from fourierkernels.mixing.registry import check_options, mixer_names
 from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import Preset, Recipe
 
 
@@ -181,7 +182,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         """Return the names of the mixers that its models can have."""
         return mixer_names(causal=self.causal)
 
-    def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
+    def check_mixer(self, mixer: ChosenMixer) -> None:
         """Refuse options that a mixer does not have, and one that lets it see what it predicts.
 
         Raises
@@ -189,8 +190,8 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         ValueError, TypeError
             Naming the option, and those that there are.
         """
-        check_options(mixer, options)
-        if self.causal and options.get("mask") == "after":
+        check_options(mixer.name, mixer.options)
+        if self.causal and mixer.options.get("mask") == "after":
             # It is the report's, for decoders, which translate without later words. Here all
             # places of a pass are scored, each with later ones in the sum that divides it.
             raise ValueError(
@@ -215,7 +216,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         """
 
     @abstractmethod
-    def build(self, preset: PresetT, data: DataT, mixer: str, options: Mapping[str, Any]) -> ModelT:
+    def build(self, preset: PresetT, data: DataT, mixer: ChosenMixer) -> ModelT:
         """Return a model with random weights for what the data have."""
 
     @abstractmethod
@@ -352,9 +353,3 @@ class StartedStudy(Study[PresetT, DataT, ModelT]):
         start: Path | None = None,
     ) -> DataT:
         """Return the data of a run, as the model in `start` reads them."""
-
-
-def padded_options(preset: Preset, mixer: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a mixer; one that cannot leave padding out gets zeros in its place."""
-    zeros = {} if "zero_padding" not in (MIXERS[mixer].options or {}) else {"zero_padding": True}
-    return {**zeros, **preset.mixer_options.get(mixer, {}), **options}

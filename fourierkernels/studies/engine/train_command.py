@@ -1,12 +1,12 @@
 """The commands around training: a run from options, and tables for the terminal."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourierkernels.foundation.validation import check_choice
+from fourierkernels.studies.engine.mixers import ChosenMixer, read_options
 from fourierkernels.studies.engine.overview import overview, overview_table, study_text
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate, train
@@ -25,8 +25,6 @@ __all__ = [
     "evaluate",
     "folder_name",
     "plan_table",
-    "read_options",
-    "read_settings",
     "results_table",
     "studies_table",
     "train",
@@ -35,43 +33,17 @@ __all__ = [
 _MEASURED = ("valid", "test")
 
 
-def read_options(given: Iterable[str]) -> dict[str, Any]:
-    """Return options given as NAME=VALUE; a value is JSON or else a string.
-
-    Raises
-    ------
-    ValueError
-        If one has no name or no value, or is named twice.
-
-    Examples
-    --------
-    >>> read_options(["power=2", "radius_shape=head"])
-    {'power': 2, 'radius_shape': 'head'}
-    """
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise ValueError(f"mixer-option must be NAME=VALUE, got {text!r}")
-        if name in found:
-            raise ValueError(f"mixer-option must name each option once, got {name} twice")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found
-
-
 def choose_run(
     study: str | None,
     *,
     data: str | None,
     mixer: str | None,
-    mixer_options: Mapping[str, Any],
+    mixer_options: Iterable[str],
     preset: str | None,
     resumed: Path | None,
     lesson: Lesson,
-    settings: Mapping[str, Any] | None = None,
+    settings: Iterable[str] = (),
+    seed: int | None = None,
     start: Path | None = None,
     pair: str | None = None,
 ) -> Setup:
@@ -79,10 +51,12 @@ def choose_run(
 
     Parameters
     ----------
+    mixer_options : iterable of str
+        As NAME=VALUE; if none are given, those of the resumed run.
     resumed : Path or None
         Folder of the run to resume, if one is named.
-    settings : mapping or None
-        Settings of the recipe other than those of the preset, or of the resumed run.
+    settings : iterable of str
+        As NAME=VALUE, those of the recipe other than in the preset, or in the resumed run.
     lesson : Lesson
         A trained model to learn from, with its share of the loss and its temperature.
     start : Path or None
@@ -95,15 +69,16 @@ def choose_run(
     ValueError
         If no study is named, or something is unknown.
     """
+    options, changes = read_options(mixer_options), read_settings(settings, seed=seed)
     if study is None:
         raise ValueError("study must be named (--list shows them), got none")
-    changes = dict(settings or {})
-    given = {"preset": preset, "mixer": mixer, "data": data, "pair": pair}
+    given = {"preset": preset, "data": data, "pair": pair}
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if resumed is None:
         named["teacher"] = amend_teacher(None, lesson)
-        run = setup(study, mixer_options=mixer_options, start=start, **named)
-        return replace(run, recipe=amended(run.recipe, changes))
+        run = setup(study, mixer=mixer, start=start, **named)
+        own = replace(run.mixer, options=options)
+        return replace(run, mixer=own, recipe=amended(run.recipe, changes))
     earlier, _ = load_setup(resumed)
     named["teacher"] = amend_teacher(earlier.teacher, lesson)
     if start is not None:
@@ -111,8 +86,8 @@ def choose_run(
     if data is not None:
         named["data"] = setup(study, data=data).data
     recipe = amended(earlier.recipe, changes)
-    options = dict(mixer_options) or earlier.mixer_options
-    return replace(earlier, study=study, recipe=recipe, mixer_options=options, **named)
+    own = ChosenMixer(mixer or earlier.mixer.name, options or earlier.mixer.options)
+    return replace(earlier, study=study, recipe=recipe, mixer=own, **named)
 
 
 def choose_splits(given: Iterable[str] | None) -> tuple[str, ...]:
@@ -125,7 +100,7 @@ def plan_table(run: Setup) -> "Table":
     """Return what a run will cost."""
     from rich.table import Table
 
-    table = Table(title=f"{run.study}, {run.preset}, {run.mixer}", show_header=False)
+    table = Table(title=f"{run.study}, {run.preset}, {run.mixer.name}", show_header=False)
     for name, value in plan(run).rows():
         table.add_row(name, value)
     return table

@@ -45,6 +45,6 @@ class FineTuned(Comparison):
         folder = self.run_folder(start)
         if folder is None or not (folder / BEST).is_file():
             raise ValueError(
-                f"start must be pre-trained first, got no {start.mixer} of seed {first.seed}"
+                f"start must be pre-trained first, got no {start.mixer.name} of seed {first.seed}"
             )
         return replace(run, start=choose_start(folder))

@@ -24,6 +24,7 @@ from fourierkernels.models.saved import load_model, saved_class
 from fourierkernels.studies.engine.classification import Classification
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
 from fourierkernels.studies.engine.epochs import Batch, Epochs, FeistelOrder
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
 from fourierkernels.studies.engine.study import Measured, Objective, StartedStudy, Terms
 from fourierkernels.studies.engine.teacher import start_files
@@ -58,9 +59,9 @@ class GlueStudy(
         """Return those of the encoders that it begins with."""
         return masked.STUDY.mixers()
 
-    def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
+    def check_mixer(self, mixer: ChosenMixer) -> None:
         """Refuse options that the encoder does not have."""
-        masked.STUDY.check_options(mixer, options)
+        masked.STUDY.check_mixer(mixer)
 
     def data_sets(self) -> Mapping[str, DataSet[LabelledTexts]]:
         """Return the layouts of labelled texts."""
@@ -91,7 +92,7 @@ class GlueStudy(
         )
 
     def build(
-        self, preset: GluePreset, data: LabelledTexts, mixer: str, options: Mapping[str, Any]
+        self, preset: GluePreset, data: LabelledTexts, mixer: ChosenMixer
     ) -> EncoderClassifier:
         """Return the pre-trained encoder below a new layer.
 
@@ -110,8 +111,8 @@ class GlueStudy(
             )
         config = trained.encoder.config
         found = masked.HYBRID if config.attention_layers else config.mixer
-        if found != mixer:
-            raise ValueError(f"mixer must be that of the start, {found}, got {mixer!r}")
+        if found != mixer.name:
+            raise ValueError(f"mixer must be that of the start, {found}, got {mixer.name!r}")
         model = EncoderClassifier(config, classes=data.outputs)
         model.encoder.load_state_dict(trained.encoder.state_dict())
         return model

@@ -27,6 +27,7 @@ from fourierkernels.studies.engine.classification import (
 from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread
 from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured, Terms
 from fourierkernels.studies.images.augmentation import soft_cross_entropy, soft_targets
@@ -69,7 +70,7 @@ class ImageStudy(Classification[ImagePreset, LabelledImages, VisionTransformer])
         return images
 
     def build(
-        self, preset: ImagePreset, data: LabelledImages, mixer: str, options: Mapping[str, Any]
+        self, preset: ImagePreset, data: LabelledImages, mixer: ChosenMixer
     ) -> VisionTransformer:
         """Return a model with random weights for the classes and the channels of a data set."""
         return VisionTransformer(
@@ -77,8 +78,8 @@ class ImageStudy(Classification[ImagePreset, LabelledImages, VisionTransformer])
                 preset,
                 channels=data.channels,
                 classes=len(data.vocabulary),
-                mixer=mixer,
-                mixer_options={**preset.mixer_options.get(mixer, {}), **options},
+                mixer=mixer.name,
+                mixer_options=mixer.over(preset).options,
             )
         )
 

@@ -16,6 +16,7 @@ from fourierkernels.foundation.run_folder import IDS, VOCABULARY
 from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.models import LanguageModel, language_config
 from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Measured, Objective, Predictions, TaughtStudy, Terms
 from fourierkernels.studies.language.corpora import CORPORA, Corpus, read_corpus, splitting
@@ -51,9 +52,7 @@ class LanguageStudy(TaughtStudy[LanguagePreset, TokenFiles, LanguageModel]):
         """Return the text of a run."""
         return read_corpus(self.named(preset, data), most=preset.most_words, folder=cache)
 
-    def build(
-        self, preset: LanguagePreset, data: TokenFiles, mixer: str, options: Mapping[str, Any]
-    ) -> LanguageModel:
+    def build(self, preset: LanguagePreset, data: TokenFiles, mixer: ChosenMixer) -> LanguageModel:
         """Return a model with random weights for the vocabulary of a text.
 
         The paper's cutoffs are for its own vocabulary; a smaller one keeps those below it.
@@ -66,8 +65,8 @@ class LanguageStudy(TaughtStudy[LanguagePreset, TokenFiles, LanguageModel]):
             **sizes,
             vocabulary=words,
             cutoffs=tuple(end for end in cutoffs if end < words),
-            mixer=mixer,
-            mixer_options={**preset.mixer_options.get(mixer, {}), **options},
+            mixer=mixer.name,
+            mixer_options=mixer.over(preset).options,
         )
         return LanguageModel(config)
 

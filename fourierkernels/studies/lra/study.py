@@ -25,7 +25,8 @@ from fourierkernels.studies.engine.classification import (
 from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread
 from fourierkernels.studies.engine.epochs import Batch
-from fourierkernels.studies.engine.study import Measured, Terms, padded_options
+from fourierkernels.studies.engine.mixers import ChosenMixer
+from fourierkernels.studies.engine.study import Measured, Terms
 from fourierkernels.studies.lra.examples import (
     FIRST,
     SECOND,
@@ -74,9 +75,7 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
             )
         return arena
 
-    def build(
-        self, preset: ArenaPreset, data: ArenaData, mixer: str, options: Mapping[str, Any]
-    ) -> ArenaClassifier:
+    def build(self, preset: ArenaPreset, data: ArenaData, mixer: ChosenMixer) -> ArenaClassifier:
         """Return a model with random weights for the tokens and the classes of a data set.
 
         Mixers that cannot leave padding out get zeros in its place.
@@ -86,8 +85,8 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
             vocabulary=data.tokens,
             classes=len(data.vocabulary),
             pairs=data.pairs,
-            mixer=mixer,
-            mixer_options=padded_options(preset, mixer, options),
+            mixer=mixer.name,
+            mixer_options=mixer.over(preset).padded().options,
         )
         return ArenaClassifier(config)
 

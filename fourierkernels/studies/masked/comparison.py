@@ -193,7 +193,7 @@ def step_ms(run: Setup, passes: int) -> float:
     """Return the processor time of a pass there and back of one batch, in milliseconds."""
     study, preset = run.chosen_study, run.chosen_preset
     documents = read_data(run)
-    model = study.build(preset, documents, run.mixer, run.mixer_options).train()
+    model = study.build(preset, documents, run.mixer).train()
     goal = study.objective(preset, documents, run.recipe)
     batch, times = study.batches(preset, documents, run.recipe).probe(run.recipe.batch)
     measured = []

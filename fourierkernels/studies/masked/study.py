@@ -20,11 +20,11 @@ from torch.nn import functional
 from fourierkernels.foundation.files import write_text
 from fourierkernels.foundation.run_folder import IDS, PIECES
 from fourierkernels.foundation.validation import check_choice
-from fourierkernels.mixing.registry import check_options as check_mixer
 from fourierkernels.models import PretrainingEncoder, encoder_config
 from fourierkernels.models.encoder import EncoderConfig
 from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import Recipe, check_shuffled
 from fourierkernels.studies.engine.study import Measured, Objective, Study, Terms
 from fourierkernels.studies.masked.document_files import DocumentFiles
@@ -59,11 +59,10 @@ class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
         """Return the mixers of an encoder, and FNet with attention in its last layers."""
         return [*super().mixers(), HYBRID]
 
-    def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
+    def check_mixer(self, mixer: ChosenMixer) -> None:
         """Refuse options that a mixer does not have; a hybrid has those of FNet and its own."""
-        name = check_choice("mixer", mixer, self.mixers())
-        shared = {key: value for key, value in options.items() if name != HYBRID or key != _KEPT}
-        check_mixer(_HYBRID_MIXER if name == HYBRID else name, shared)
+        check_choice("mixer", mixer.name, self.mixers())
+        super().check_mixer(_in_layers(mixer))
 
     def data_sets(self) -> Mapping[str, DataSet[DocumentSource]]:
         """Return the corpora of documents."""
@@ -77,16 +76,17 @@ class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
         return read_documents(named, size=preset.most_words, length=length, folder=cache)
 
     def build(
-        self, preset: MaskedPreset, data: DocumentFiles, mixer: str, options: Mapping[str, Any]
+        self, preset: MaskedPreset, data: DocumentFiles, mixer: ChosenMixer
     ) -> PretrainingEncoder:
         """Return a model with random weights for the subwords of a corpus."""
-        shared = dict(options)
-        kept = shared.pop(_KEPT, _HYBRID_LAYERS) if mixer == HYBRID else 0
+        mixer = mixer.over(preset)
+        kept = mixer.options.get(_KEPT, _HYBRID_LAYERS) if mixer.name == HYBRID else 0
+        mixed = _in_layers(mixer)
         config = _config(
             preset,
             vocabulary=len(data.pieces),
-            mixer=_HYBRID_MIXER if mixer == HYBRID else mixer,
-            mixer_options={**preset.mixer_options.get(mixer, {}), **shared},
+            mixer=mixed.name,
+            mixer_options=mixed.options,
             attention_layers=kept,
             padding_id=PADDING,
             mixed_padding=True,
@@ -203,6 +203,14 @@ def is_paper_text(corpus: str, spans: int, preset: MaskedPreset) -> bool:
         Of the training text.
     """
     return corpus == PAPER_CORPUS and spans >= preset.recipe.steps * preset.recipe.batch
+
+
+def _in_layers(mixer: ChosenMixer) -> ChosenMixer:
+    """Return the mixer of most layers, which of a hybrid is FNet's with what options remain."""
+    if mixer.name != HYBRID:
+        return mixer
+    shared = {name: value for name, value in mixer.options.items() if name != _KEPT}
+    return ChosenMixer(_HYBRID_MIXER, shared)
 
 
 def _config(preset: MaskedPreset, **changes: Any) -> EncoderConfig:

@@ -26,7 +26,8 @@ from fourierkernels.studies.engine.classification import (
 from fourierkernels.studies.engine.controls import Baseline
 from fourierkernels.studies.engine.data_sets import DataSet, evenly_spread, find_row
 from fourierkernels.studies.engine.epochs import Batch
-from fourierkernels.studies.engine.study import Measured, Terms, padded_options
+from fourierkernels.studies.engine.mixers import ChosenMixer
+from fourierkernels.studies.engine.study import Measured, Terms
 from fourierkernels.studies.series.presets import ACCURACY, PRESETS, SeriesPreset
 from fourierkernels.studies.series.problems import PROBLEMS
 from fourierkernels.studies.series.series_data import ARCHIVES, HELD_OUT, SeriesData, SeriesSplit
@@ -58,9 +59,7 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
         name, place = find_row(ARCHIVES, self.named(preset, data))
         return ARCHIVES[name].open(place, preset.problem)
 
-    def build(
-        self, preset: SeriesPreset, data: SeriesData, mixer: str, options: Mapping[str, Any]
-    ) -> SeriesClassifier:
+    def build(self, preset: SeriesPreset, data: SeriesData, mixer: ChosenMixer) -> SeriesClassifier:
         """Return a model with random weights for the channels, classes and length of a problem.
 
         Mixers that cannot leave padding out get zeros in its place.
@@ -72,8 +71,8 @@ class SeriesStudy(Classification[SeriesPreset, SeriesData, SeriesClassifier]):
             channels=data.channels,
             classes=len(data.classes),
             length=data.length,
-            mixer=mixer,
-            mixer_options=padded_options(preset, mixer, options),
+            mixer=mixer.name,
+            mixer_options=mixer.over(preset).padded().options,
         )
         return SeriesClassifier(config)
 

@@ -21,6 +21,7 @@ from fourierkernels.models import (
     translation_loss,
 )
 from fourierkernels.studies.engine.epochs import Batch, Epochs
+from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import (
     Measured,
@@ -63,7 +64,7 @@ class TranslationStudy(
         """Return the placements: which sublayers have which mixer."""
         return list(TRANSLATION_PRESETS)
 
-    def check_options(self, mixer: str, options: Mapping[str, Any]) -> None:
+    def check_mixer(self, mixer: ChosenMixer) -> None:
         """Refuse options that are no choices of a placement.
 
         Raises
@@ -71,11 +72,11 @@ class TranslationStudy(
         TypeError
             If one is not; the message lists those that are.
         """
-        for name, value in options.items():
+        for name, value in mixer.options.items():
             if name not in _OPTIONS:
                 raise TypeError(
-                    f"option of placement {mixer} must be one of {', '.join(sorted(_OPTIONS))}, "
-                    f"got {name!r}"
+                    f"option of placement {mixer.name} must be one of "
+                    f"{', '.join(sorted(_OPTIONS))}, got {name!r}"
                 )
             if name.endswith("_options") and not isinstance(value, Mapping):
                 raise TypeError(f"{name} must be names and values in braces, got {value!r}")
@@ -110,7 +111,7 @@ class TranslationStudy(
         )
 
     def build(
-        self, preset: TranslationPreset, data: "PairFiles", mixer: str, options: Mapping[str, Any]
+        self, preset: TranslationPreset, data: "PairFiles", mixer: ChosenMixer
     ) -> TranslationModel:
         """Return a model with random weights for the subwords of a corpus.
 
@@ -119,8 +120,8 @@ class TranslationStudy(
         """
         changes: dict[str, Any] = dict(preset.model)
         size, length = changes.pop("size"), changes["length"]
-        placed = TRANSLATION_PRESETS[mixer]
-        for name, value in (dict(preset.mixer_options.get(mixer, {})) | dict(options)).items():
+        placed = TRANSLATION_PRESETS[mixer.name]
+        for name, value in mixer.over(preset).options.items():
             default = getattr(placed, name)
             changes[name] = {**default, **value} if isinstance(default, Mapping) else _frozen(value)
         changes["source_vocabulary"] = None if preset.shared else len(data.vocabulary)
@@ -129,7 +130,7 @@ class TranslationStudy(
             given = changes.get("reader_options", placed.reader_options) or {}
             changes["reader_options"] = {"ratio": round(data.length_ratio, 4), **given}
         return TranslationModel(
-            translation_config(mixer, size=size, vocabulary=data.outputs, **changes)
+            translation_config(mixer.name, size=size, vocabulary=data.outputs, **changes)
         )
 
     def batches(self, preset: TranslationPreset, data: "PairFiles", recipe: Recipe) -> Epochs:
