@@ -1,6 +1,5 @@
 """``fourierkernels heads``: how different the attention heads of a checkpoint are."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -237,45 +236,27 @@ def heads(
     read, team = ReadOptions(tokens, context, max_tokens, batch_size), Team(workers, scheduler)
     measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls, roles)
     options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
-    _measure(HeadsRequest(checkpoint, against, _inputs(ctx), options, team, output), preset, ctx)
+    inputs = InputOptions(text, target, ids, images, sounds)
+    request = HeadsRequest(checkpoint, against, inputs, options, team, output)
+    _measure(request, preset, given=_on_the_command_line(ctx))
 
 
-def _inputs(ctx: typer.Context) -> InputOptions:
-    """Return the files that are named."""
-    return InputOptions(**{one.name: ctx.params[one.name] for one in fields(InputOptions)})
-
-
-def _measure(request: HeadsRequest, presets: list[str], ctx: typer.Context) -> None:
+def _measure(request: HeadsRequest, presets: list[str], *, given: set[str]) -> None:
     """Measure what was asked for; print and write a report per split."""
     import torch  # noqa: F401 - named, where it is missing, before what images alone need
 
     from fourierkernels.report import heads_command
 
-    request = heads_command.prepared(request, presets=presets, given=_on_the_command_line(ctx))
+    request = heads_command.prepared(request, presets=presets, given=given)
     splits = heads_command.choose_splits(request)
     heads_command.announce(request, splits)
-    record = _record(request.options, ctx)
     for split, inputs in splits.items():
         report = heads_command.measure(request, inputs, split=split)
-        heads_command.show(report, request.output, record=record, split=split)
+        heads_command.show(report, request.output, record=request.record(), split=split)
 
 
 def _on_the_command_line(ctx: typer.Context) -> set[str]:
     """Return the names of the options that were given."""
-    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    names = [parameter.name for parameter in ctx.command.params if parameter.name is not None]
+    sources = {name: ctx.get_parameter_source(name) for name in names}
     return {name for name, one in sources.items() if one is not None and one.name == "COMMANDLINE"}
-
-
-def _record(options: ReportOptions, ctx: typer.Context) -> dict[str, object]:
-    """Return values by their names on the command line, with what presets have filled."""
-    changed = {
-        "metrics": options.measure.metrics,
-        "context": options.read.context,
-        "spread": options.spread,
-        "preset": options.load.preset,
-    }
-    names = {
-        parameter.name: parameter.opts[0].removeprefix("--").replace("-", "_")
-        for parameter in ctx.command.params
-    }
-    return {names[name]: changed.get(name, value) for name, value in ctx.params.items()}

@@ -5,7 +5,7 @@ A preset of a published table fills options that were not given, no more. To add
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -137,3 +137,38 @@ class HeadsRequest:
     def other(self) -> CheckpointFiles | None:
         """The checkpoint to compare with, where it was found."""
         return None if self.against is None else find_checkpoint(self.against)
+
+    def record(self) -> dict[str, object]:
+        """Return all that was asked for by its names on the command line, with what is filled."""
+        options = self.options
+        load, read, measure = options.load, options.read, options.measure
+        return {
+            "checkpoint": self.checkpoint,
+            **asdict(self.inputs),
+            "output": self.output,
+            "metric": measure.metrics,
+            "statistic": measure.statistics,
+            "context": read.context,
+            "max_tokens": read.max_tokens,
+            "batch_size": read.batch_size,
+            "model_class": load.model_class,
+            "config": load.config,
+            "preset": load.preset,
+            "vocabulary": load.vocabulary,
+            "tokenizer": load.tokenizer,
+            "part": load.part,
+            "tokens": read.tokens,
+            "baseline": options.baseline,
+            "control": measure.controls,
+            "role": measure.roles,
+            "permutations": measure.permutations,
+            "importance": options.importance,
+            "loss": options.loss,
+            "examples": measure.examples,
+            "std": options.spread,
+            "seed": measure.seed,
+            "against": self.against,
+            "workers": self.team.workers,
+            "scheduler": self.team.scheduler,
+            "device": options.device,
+        }

@@ -37,9 +37,10 @@ from fourierkernels.diagnostics.statistics import KEYS, Heads, HeadStatistic
 from fourierkernels.report import HeadReport, files, head_report
 from fourierkernels.report.finding import head_finding
 from fourierkernels.report.heads import MOST_SHOWN
-from fourierkernels.report.options import ReportOptions
+from fourierkernels.report.options import ReportOptions, Team
 from fourierkernels.report.page import page_html
 from fourierkernels.report.page.tables import notes_list
+from fourierkernels.report.request import HeadsRequest, InputOptions
 from fourierkernels.report.terminal import report_parts
 
 Tiny = Callable[[str], Path]
@@ -281,6 +282,14 @@ def test_everything_that_was_asked_for_is_recorded() -> None:
     names = set(inspect.signature(head_report).parameters)
     recorded = ReportOptions(LoadOptions(), ReadOptions(), MeasureOptions()).record("a", None)
     assert recorded.keys() == names - {"inputs", "workers", "scheduler", "resume", "progress"}
+
+
+def test_record_of_the_command_has_its_options_in_their_order() -> None:
+    parameters = get_command(cli.app).commands["heads"].params
+    options = ReportOptions(LoadOptions(), ReadOptions(), MeasureOptions())
+    recorded = HeadsRequest("a", None, InputOptions(), options, Team()).record()
+    names = [parameter.opts[0].removeprefix("--").replace("-", "_") for parameter in parameters]
+    assert list(recorded) == names
 
 
 def test_checkpoint_that_was_found_is_taken_as_it_is(tiny: Tiny) -> None:
