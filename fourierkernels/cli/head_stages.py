@@ -55,7 +55,7 @@ def heads_before_and_after(result: Trained) -> dict[str, float]:
 def untrained_network(run: Setup, text: Any) -> LanguageModel:
     """Return the network with which the training of a run began."""
     torch.manual_seed(run.recipe.seed)  # as the engine draws the first weights
-    network: LanguageModel = run.chosen_study.build(run.chosen_preset, text, run.mixer)
+    network: LanguageModel = run.study.build(run.chosen_preset, text, run.mixer)
     return network
 
 

@@ -48,6 +48,7 @@ class Studies(Mapping[str, "Study[Any, Any, Any]"]):
         if not hasattr(module, "STUDY"):
             raise TypeError(f"module of the study {name} must have STUDY, got none in {row.module}")
         study: Study[Any, Any, Any] = module.STUDY
+        study.name = name
         return study
 
     def __iter__(self) -> Iterator[str]:

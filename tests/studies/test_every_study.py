@@ -65,7 +65,7 @@ def model_of(run: Setup, data: Any, mixer: str | None = None) -> Any:
     own = run.mixer if mixer is None else ChosenMixer(mixer)
     if mixer == "fnet_hybrid":  # the model has one layer
         own = ChosenMixer(mixer, {"attention_layers": 1})
-    return run.chosen_study.build(run.chosen_preset, data, own).eval()
+    return run.study.build(run.chosen_preset, data, own).eval()
 
 
 def test_every_study_has_its_case() -> None:
@@ -107,7 +107,7 @@ def test_plan_is_of_whole_updates(name: str, runs: dict[str, Any], cache: Path) 
     run, data = asked(runs, name)
     found = plan(run, cache=cache)
     assert (found.words, found.tokens) == (len(data.vocabulary), data.counts["train"])
-    batches = run.chosen_study.batches(run.chosen_preset, data, run.recipe)
+    batches = run.study.batches(run.chosen_preset, data, run.recipe)
     assert len(batches) == run.recipe.steps * run.recipe.batch
     assert batches.examples == CASES[name].examples(data)
     if name != "translation":  # whose batches are of as many pairs as fit a budget
@@ -123,7 +123,7 @@ def test_outputs_do_not_depend_on_the_other_examples(
     name: str, mixer: str, runs: dict[str, Any]
 ) -> None:
     run, data = asked(runs, name)
-    study, preset = run.chosen_study, run.chosen_preset
+    study, preset = run.study, run.chosen_preset
     model = model_of(run, data, mixer).double()
     with torch.no_grad():
         if isinstance(study, Classification):
@@ -147,7 +147,7 @@ def test_outputs_do_not_depend_on_the_other_examples(
 def test_few_examples_are_learned_by_heart(name: str, runs: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     run, data = asked(runs, name)
-    study, preset = run.chosen_study, run.chosen_preset
+    study, preset = run.study, run.chosen_preset
     recipe = replace(run.recipe, label_smoothing=0.0)
     batch, _ = study.batches(preset, data, recipe).probe(4)
     model, goal = model_of(run, data), study.objective(preset, data, recipe)
@@ -192,7 +192,7 @@ def test_settings_reach_every_study_and_half_precision_is_close(
 
 def losses_of(run: Setup, data: Any, folder: Path) -> list[float]:
     """Train from random weights without measuring; return the losses of the curve."""
-    study, preset, recipe = run.chosen_study, run.chosen_preset, run.recipe
+    study, preset, recipe = run.study, run.chosen_preset, run.recipe
     torch.manual_seed(1)
     model = prepared(study.build(preset, data, run.mixer), recipe)
     goal = study.objective(preset, data, recipe)
@@ -205,7 +205,7 @@ def losses_of(run: Setup, data: Any, folder: Path) -> list[float]:
 def test_every_parameter_of_every_preset_gets_a_gradient(name: str, runs: dict[str, Any]) -> None:
     """Several processes wait for all of them: a parameter that is not used ends such a run."""
     run, data = asked(runs, name)
-    study = run.chosen_study
+    study = run.study
     batch, _ = study.batches(run.chosen_preset, data, run.recipe).probe(2)
     for preset in study.presets.values():
         sizes = {**preset.model, **CASES[name].small}
@@ -221,7 +221,7 @@ def test_data_that_cannot_be_read_are_refused_in_one_line(
     name: str, runs: dict[str, Any], tmp_path: Path
 ) -> None:
     run, _ = asked(runs, name)
-    study, preset = run.chosen_study, replace(run.chosen_preset, data=None)
+    study, preset = run.study, replace(run.chosen_preset, data=None)
     start = {"start": Path(run.start.path)} if isinstance(study, StartedStudy) else {}
     for given, rule in (
         (None, f"data must be {study.terms.place} for this preset: --data FOLDER"),
@@ -237,7 +237,7 @@ def test_data_that_cannot_be_read_are_refused_in_one_line(
 def test_streams_are_of_texts_alone(name: str, runs: dict[str, Any]) -> None:
     run, data = asked(runs, name)
     recipe = replace(run.recipe, order="streams")
-    message = error_of(lambda: run.chosen_study.batches(run.chosen_preset, data, recipe))
+    message = error_of(lambda: run.study.batches(run.chosen_preset, data, recipe))
     rule = f"order must be shuffled for {CASES[name].items}, got 'streams'"
     assert message == f"ValueError: {rule}"
 
@@ -248,14 +248,14 @@ OWN_ORDERS = {"images", "control", "masked", "translation"}  # and tests of thei
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OWN_ORDERS])
 def test_every_example_comes_once_in_an_epoch(name: str, runs: dict[str, Any]) -> None:
     run, data = asked(runs, name)
-    batches = run.chosen_study.batches(run.chosen_preset, data, run.recipe)
+    batches = run.study.batches(run.chosen_preset, data, run.recipe)
     count = batches.examples
     epochs = [[batches.order(i) for i in range(e * count, e * count + count)] for e in (0, 1, 2)]
     assert all(sorted(epoch) == list(range(count)) for epoch in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
     places = range(run.recipe.batch)
     batch, again = (batches.__getitems__(places) for _ in range(2))
-    study = run.chosen_study
+    study = run.study
     if isinstance(study, Classification):
         expected = study.examples(run.chosen_preset, data, "train", [*map(batches.order, places)])
         assert batch.keys() == expected.keys()
@@ -268,11 +268,11 @@ def test_shares_of_processes_add_up_to_a_validation(name: str, runs: dict[str, A
     torch.set_num_threads(1)
     run, data = asked(runs, name)
     model = model_of(run, data).double()
-    goal = run.chosen_study.objective(run.chosen_preset, data, run.recipe)
+    goal = run.study.objective(run.chosen_preset, data, run.recipe)
     with torch.no_grad():
         whole = goal.validate(model, 0, 1)
         parts = [goal.validate(model, process, 5) for process in range(5)]
     assert np.sum(parts, axis=0) == pytest.approx(np.array(whole))
     assert len(whole) == 2 + len(goal.further)
-    if isinstance(run.chosen_study, Classification) or name == "control":
+    if isinstance(run.study, Classification) or name == "control":
         assert whole[1] == data.counts["valid"]

@@ -21,6 +21,7 @@ from fourierkernels.studies.engine.run_setup import is_of_preset, setup
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.language import study as language
 from fourierkernels.studies.language.corpora import CORPORA
+from fourierkernels.studies.registry import Studies
 
 
 def test_list_of_a_study_tells_where_data_are_had_and_how_they_lie(call: Call) -> None:
@@ -310,6 +311,25 @@ def test_runs_of_other_settings_have_other_folders(texts: Path, tmp_path: Path) 
     cut = [train_command.folder_name(setup("language", data="x" * 200 + end)) for end in "ab"]
     assert cut[0] != cut[1]
     assert max(map(len, cut)) < 140
+
+
+def test_study_of_a_run_is_looked_up_once(
+    texts: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, asked = Studies.__getitem__, []
+
+    def counted(self: Studies, name: str) -> Any:
+        asked.append(name)
+        return whole(self, name)
+
+    monkeypatch.setattr(Studies, "__getitem__", counted)
+    named = {"data": str(texts), "mixer": "softmax", "mixer_options": ["scale=0.1"]}
+    few = ["steps=2", "batch=2", "warmup=1", "evaluate_every=2", "save_every=2"]
+    other = {"preset": "tiny", "resumed": None, "lesson": train_command.Lesson(), "settings": few}
+    run = train_command.choose_run("language", **named, **other)
+    assert (run.study.name, run.mixer.options, run.recipe.steps) == ("language", {"scale": 0.1}, 2)
+    train_here(run, tmp_path / "run", cache)
+    assert asked == ["language"]
 
 
 def test_a_split_that_is_named_twice_is_measured_once() -> None:

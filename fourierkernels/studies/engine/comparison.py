@@ -213,7 +213,7 @@ class Comparison(ABC):
         place = None if run.data is None else Path(run.data).name  # whose folder may be moved
         asked = {**run.asked(), "data": place, "start": run.start and run.start.digest}
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-        name = f"{run.study}-{run.preset}-{run.mixer.name}-{run.recipe.seed}-{digest[:12]}"
+        name = f"{run.study.name}-{run.preset}-{run.mixer.name}-{run.recipe.seed}-{digest[:12]}"
         return Path(self.runs) / name
 
     def labels(self, network: Network) -> Row:
@@ -264,7 +264,7 @@ class Comparison(ABC):
         """Return what rules on the raw input get, by problem; of located data."""
         runs = {problem: self.setup(network) for problem, network in self.with_baselines().items()}
         return {
-            problem: run.chosen_study.baselines(run.chosen_preset, read_data(run))
+            problem: run.study.baselines(run.chosen_preset, read_data(run))
             for problem, run in runs.items()
         }
 

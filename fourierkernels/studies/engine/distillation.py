@@ -42,8 +42,9 @@ def load_teacher(run: Setup, data: Any) -> nn.Module | None:
             f"{run.teacher.digest[:12]}…, got {found[:12]}… in {file}"
         )
     theirs, digest = load_setup(home)
-    if theirs.study != run.study:
-        raise ValueError(f"teacher must be of study {run.study}, got one of {theirs.study}: {home}")
+    ours, taught = run.study.name, theirs.study.name
+    if taught != ours:
+        raise ValueError(f"teacher must be of study {ours}, got one of {taught}: {home}")
     if digest != data.digest:
         _check_data(home, run, data)
     model = as_precision(load_model(file), run.recipe.precision)
@@ -58,7 +59,7 @@ def objective_of(run: Setup, data: Any, model: nn.Module, teacher: nn.Module | N
     ValueError
         If the teacher does not predict what the model is to predict.
     """
-    study = run.chosen_study
+    study = run.study
     goal = study.objective(run.chosen_preset, data, run.recipe)
     if teacher is None or run.teacher is None or not isinstance(study, TaughtStudy):
         return goal
@@ -102,7 +103,7 @@ def _check_data(home: Path, run: Setup, data: Any) -> None:
             f"got other data and no {RESULTS}.json in {home}"
         )
     try:
-        run.chosen_study.check(home, data)
+        run.study.check(home, data)
     except ValueError as error:
         raise ValueError(f"teacher must read the data of the run: {error}") from error
 

@@ -41,7 +41,7 @@ def measure_best(
     output: Path, run: Setup, data: Any, device: torch.device, seconds: tuple[float, float]
 ) -> list[Measured]:
     """Keep the best model, measure it, and write the results."""
-    study, preset = run.chosen_study, run.chosen_preset
+    study, preset = run.study, run.chosen_preset
     averaged = _averaged(output, run.recipe)
     best = _keep_best(output, averaged).to(device)
     measured = study.measure(
@@ -114,9 +114,9 @@ def _write_results(
     output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
 ) -> None:
     model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
-    last, study = last_checkpoint(output), run.chosen_study
+    last, study = last_checkpoint(output), run.study
     config = {
-        "study": run.study,
+        "study": run.study.name,
         "preset": run.preset,
         "mixer": run.mixer.name,
         "mixer_options": run.mixer.options,

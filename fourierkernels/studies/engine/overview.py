@@ -152,7 +152,7 @@ def _runs(folder: Path) -> Iterator[tuple[Path, Setup]]:
 
 def _result_lines(study: str, runs: list[tuple[Path, Setup]]) -> Iterator[str]:
     for folder, run in runs:
-        if run.study == study:
+        if run.study.name == study:
             asked = f"{folder}: {run.preset}, {run.mixer.name}, seed {run.recipe.seed}"
             yield ": ".join((asked, *_progress(folder, run), *_number(folder)))
 

@@ -86,7 +86,7 @@ def plan(run: Setup, *, cache: Any = None) -> Plan:
         If the data cannot be read, or the teacher does not read them.
     """
     begun = time.perf_counter()
-    study, preset = run.chosen_study, run.chosen_preset
+    study, preset = run.study, run.chosen_preset
     data = read_data(run, cache=cache)
     recipe = run.recipe
     teacher = load_teacher(run, data)

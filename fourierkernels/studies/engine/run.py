@@ -112,7 +112,7 @@ def train(
             # Again: another run may have ended here while this one read its data.
             _check_folder(output, run, data.digest, resume=resume)
             _begin(output, run, data)
-        batches = run.chosen_study.batches(run.chosen_preset, data, run.recipe)
+        batches = run.study.batches(run.chosen_preset, data, run.recipe)
         what = (model, goal, batches, run.recipe, output)
         engine = Engine(*what, limit=limit, tensorboard=tensorboard, workers=workers)
         if teacher is not None:
@@ -153,7 +153,7 @@ def evaluate(
     home = run_folder(checkpoint)
     run, digest = load_setup(home)
     file = weights_file(checkpoint)
-    study, preset = run.chosen_study, run.chosen_preset
+    study, preset = run.study, run.chosen_preset
     text = read_data(run, data=data, start=checkpoint, cache=cache)
     if text.digest != digest:
         study.check(home, text)
@@ -164,7 +164,7 @@ def evaluate(
 
 def _untrained(run: Setup, data: Any, teacher: nn.Module | None) -> tuple[nn.Module, Objective]:
     """Return the model of a run with random weights, and what it minimises."""
-    study, preset = run.chosen_study, run.chosen_preset
+    study, preset = run.study, run.chosen_preset
     torch.manual_seed(run.recipe.seed)
     model = prepared(study.build(preset, data, run.mixer), run.recipe)
     return model, objective_of(run, data, model, teacher)
@@ -174,7 +174,7 @@ def _begin(output: Path, run: Setup, data: Any) -> None:
     """Write what a run is into its folder."""
     remove_unfinished(output)
     save_setup(output, run, data.digest)
-    run.chosen_study.prepare(output, data)
+    run.study.prepare(output, data)
 
 
 def _train(engine: Engine, output: Path, *, resume: bool, limit: int | None) -> None:

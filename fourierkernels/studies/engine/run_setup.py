@@ -27,8 +27,10 @@ class Setup:
 
     Attributes
     ----------
-    study, preset : str
-        Names.
+    study : Study
+        Of :data:`~fourierkernels.studies.registry.STUDIES`.
+    preset : str
+        One of its presets.
     mixer : ChosenMixer
         With options beside those of the preset.
     recipe : Recipe
@@ -50,7 +52,7 @@ class Setup:
         If the mixer has no such option.
     """
 
-    study: str
+    study: Study[Any, Any, Any]
     preset: str
     mixer: ChosenMixer
     recipe: Recipe
@@ -60,29 +62,34 @@ class Setup:
     pair: str | None = None
 
     def __post_init__(self) -> None:
-        study = self.chosen_study
+        study = self.study
         kinds = (("teacher", TaughtStudy), ("start", StartedStudy), ("pair", PairedStudy))
         for name, kind in kinds:
             if getattr(self, name) is not None and not isinstance(study, kind):
                 able = ", ".join(other for other, row in STUDIES.items() if isinstance(row, kind))
-                raise ValueError(f"study must be one of {able} for a {name}, got {self.study!r}")
+                raise ValueError(f"study must be one of {able} for a {name}, got {study.name!r}")
         choose_preset(study, self.preset)
         check_choice("mixer", self.mixer.name, study.mixers())
         study.check_mixer(self.mixer)
 
     @cached_property
-    def chosen_study(self) -> Study[Any, Any, Any]:
-        """The study of that name."""
-        return choose_study(self.study)
-
-    @cached_property
     def chosen_preset(self) -> Any:
         """The preset of that name, of the class that the study has."""
-        return choose_preset(self.chosen_study, self.preset)
+        return choose_preset(self.study, self.preset)
 
     def asked(self) -> dict[str, Any]:
         """Return all that was asked for, as JSON has it."""
-        return {**asdict(self), "mixer": self.mixer.name, "mixer_options": self.mixer.options}
+        return {
+            "study": self.study.name,
+            "preset": self.preset,
+            "mixer": self.mixer.name,
+            "mixer_options": self.mixer.options,
+            "recipe": asdict(self.recipe),
+            "data": self.data,
+            "teacher": None if self.teacher is None else asdict(self.teacher),
+            "start": None if self.start is None else asdict(self.start),
+            "pair": self.pair,
+        }
 
 
 def setup(
@@ -114,7 +121,7 @@ def setup(
     own = _mixer_of(start) if mixer is None else mixer
     own = ChosenMixer(own) if isinstance(own, str) else own
     begun = None if start is None else choose_start(start)
-    return Setup(study, size, own, recipe, named, teacher, begun, pair)
+    return Setup(chosen, size, own, recipe, named, teacher, begun, pair)
 
 
 def folder_name(run: Setup) -> str:
@@ -142,7 +149,8 @@ def folder_name(run: Setup) -> str:
     options = (
         f"{name}={_word(value)}" for name, value in (*run.mixer.options.items(), *changed.items())
     )
-    name = re.sub(r"[^\w.=+-]+", "_", "-".join((run.study, run.preset, run.mixer.name, *options)))
+    names = run.study.name, run.preset, run.mixer.name
+    name = re.sub(r"[^\w.=+-]+", "_", "-".join((*names, *options)))
     if len(name) <= _LONGEST:
         return name
     return f"{name[:_LONGEST]}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
@@ -207,7 +215,7 @@ def read_data(
     ValueError
         If they cannot be read.
     """
-    study, named = run.chosen_study, run.data if data is None else data
+    study, named = run.study, run.data if data is None else data
     if isinstance(study, PairedStudy):
         return study.read(run.chosen_preset, named, cache=cache, pair=run.pair)
     if not isinstance(study, StartedStudy):
@@ -226,7 +234,7 @@ def save_setup(output: Path, run: Setup, digest: str) -> None:
     """Write what a run was asked for, and the digest of its data, into its folder."""
     facts = {
         "format": FORMAT,
-        "study": run.study,
+        "study": run.study.name,
         "preset": run.preset,
         "mixer": run.mixer.name,
         "mixer_options": run.mixer.options,
@@ -256,7 +264,7 @@ def load_setup(output: Path) -> tuple[Setup, str]:
         facts = json.loads(file.read_text(encoding="utf-8"))
         written = facts["format"]
         if written == FORMAT:
-            names = {key: facts[key] for key in ("study", "preset")}
+            names = {"study": choose_study(facts["study"]), "preset": facts["preset"]}
             names["mixer"] = ChosenMixer(facts["mixer"], facts["mixer_options"])
             names["recipe"] = Recipe.from_json(facts["recipe"])
             taught = facts.get("teacher")  # runs of before there were any do not say

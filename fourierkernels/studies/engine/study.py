@@ -145,6 +145,8 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
 
     Attributes
     ----------
+    name : str
+        Under which the table of studies has it, which sets it.
     presets : mapping
         Its sizes.
     default : str
@@ -167,6 +169,7 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
         In the name of the column that its baselines are of; empty if it has none.
     """
 
+    name: str = ""
     presets: Mapping[str, PresetT]
     default: str = "tiny"
     causal: bool = False
@@ -177,6 +180,9 @@ class Study(ABC, Generic[PresetT, DataT, ModelT]):
     normalises: bool = False
     uncounted: str = ""
     baseline_metric: str = ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def mixers(self) -> list[str]:
         """Return the names of the mixers that its models can have."""

@@ -14,6 +14,7 @@ from fourierkernels.studies.engine.run_setup import Setup, folder_name, load_set
 from fourierkernels.studies.engine.settings import amended, read_settings
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.teacher import Lesson, amend_teacher, choose_start
+from fourierkernels.studies.registry import choose_study
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -87,7 +88,8 @@ def choose_run(
         named["data"] = setup(study, data=data).data
     recipe = amended(earlier.recipe, changes)
     own = ChosenMixer(mixer or earlier.mixer.name, options or earlier.mixer.options)
-    return replace(earlier, study=study, recipe=recipe, mixer=own, **named)
+    chosen = earlier.study if study == earlier.study.name else choose_study(study)
+    return replace(earlier, study=chosen, recipe=recipe, mixer=own, **named)
 
 
 def choose_splits(given: Iterable[str] | None) -> tuple[str, ...]:
@@ -100,7 +102,7 @@ def plan_table(run: Setup) -> "Table":
     """Return what a run will cost."""
     from rich.table import Table
 
-    table = Table(title=f"{run.study}, {run.preset}, {run.mixer.name}", show_header=False)
+    table = Table(title=f"{run.study.name}, {run.preset}, {run.mixer.name}", show_header=False)
     for name, value in plan(run).rows():
         table.add_row(name, value)
     return table

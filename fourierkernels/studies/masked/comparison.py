@@ -191,7 +191,7 @@ def _of_size(cell: Cell) -> Row:
 
 def step_ms(run: Setup, passes: int) -> float:
     """Return the processor time of a pass there and back of one batch, in milliseconds."""
-    study, preset = run.chosen_study, run.chosen_preset
+    study, preset = run.study, run.chosen_preset
     documents = read_data(run)
     model = study.build(preset, documents, run.mixer).train()
     goal = study.objective(preset, documents, run.recipe)

@@ -184,7 +184,7 @@ def _texts(teacher: Path, data: str | Path | None, cache: Path | None) -> PairSo
     """Return a corpus that the teacher can read."""
     home = run_folder(teacher)
     run, digest = load_setup(home)
-    study = run.chosen_study
+    study = run.study
     named = study.named(run.chosen_preset, run.data if data is None else data)
     files = read_data(run, data=data, cache=cache)
     if files.digest != digest:
