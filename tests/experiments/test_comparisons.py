@@ -3,6 +3,7 @@
 import json
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from scipy.stats import ttest_rel
 from study_modules import RESULTS, read_rows
 
 from fourierkernels.studies.engine.comparison import Comparison
-from fourierkernels.studies.engine.comparison_table import LEVEL, Row
+from fourierkernels.studies.engine.comparison_table import Row
 from fourierkernels.studies.engine.contenders import CONTROLS, Network, Tuning
 from fourierkernels.studies.engine.controls import CONTROL_MIXERS, Evidence
 from fourierkernels.studies.engine.finished import Finished
@@ -48,42 +49,56 @@ class Expected:
         Intervals for which the level is corrected, by part if there are several tables.
     columns : str
         A column of the networks from which differences are taken, with the names of a row of the
-        table in braces, and the names of the three columns of its interval.
+        table in braces, what the names of the three columns of its interval begin with, and the
+        column of its mean.
+    shown : callable
+        What the table makes of a mean.
     """
 
     contenders: str
     rows: int
     comparisons: dict[str, int] | int
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str, str], ...]
+    shown: Callable[[float], float] = float
 
 
+IMAGES = (
+    ("{split} top-1", "top-1 ", "top-1"),
+    ("{split} cross-entropy", "cross-entropy ", "cross-entropy"),
+)
+PERPLEXITY = (("{split} plain perplexity", "", "perplexity"),)  # columns have logarithms
 EXPECTED = {
-    "control-small": Expected("kernels", 15, 12, (("{measure}", ""),)),
-    "control-drawn": Expected("encoders", 15, 12, (("{measure}", ""),)),
-    "series-small": Expected("kernels", 3, 2, (("accuracy", ""),)),
-    "series-motions": Expected("kernels", 3, 2, (("accuracy", ""),)),
-    "images-small": Expected(
-        "kernels", 12, 4, (("{split} top-1", "top-1 "), ("{split} cross-entropy", "cross-entropy "))
+    "control-small": Expected("kernels", 15, 12, (("{measure}", "", "mean"),)),
+    "control-drawn": Expected("encoders", 15, 12, (("{measure}", "", "mean"),)),
+    "series-small": Expected("kernels", 3, 2, (("accuracy", "", "accuracy"),)),
+    "series-motions": Expected("kernels", 3, 2, (("accuracy", "", "accuracy"),)),
+    "images-small": Expected("kernels", 12, 4, IMAGES),
+    "images-fashion": Expected("kernels", 6, 2, IMAGES),
+    "lra-small": Expected("mixers", 18, 15, (("accuracy", "", "accuracy"),)),
+    "lra-drawn": Expected("mixers", 12, 10, (("accuracy", "", "accuracy"),)),
+    "lra-questions": Expected("mixers", 18, 15, (("accuracy", "", "accuracy"),)),
+    "lra-recall": Expected("mixers", 12, 10, (("accuracy", "", "accuracy"),)),
+    "masked-small": Expected(
+        "encoders",
+        5,
+        4,
+        (
+            (WORD_ACCURACY, "masked_", "masked_accuracy"),
+            (TITLES, "titles_", "titles_accuracy"),
+        ),
     ),
-    "images-fashion": Expected(
-        "kernels", 6, 2, (("{split} top-1", "top-1 "), ("{split} cross-entropy", "cross-entropy "))
-    ),
-    "lra-small": Expected("mixers", 18, 15, (("accuracy", ""),)),
-    "lra-drawn": Expected("mixers", 12, 10, (("accuracy", ""),)),
-    "lra-questions": Expected("mixers", 18, 15, (("accuracy", ""),)),
-    "lra-recall": Expected("mixers", 12, 10, (("accuracy", ""),)),
-    "masked-small": Expected("encoders", 5, 4, ((WORD_ACCURACY, "masked_"), (TITLES, "titles_"))),
-    "masked-recall": Expected("encoders", 7, 6, ((WORD_ACCURACY, ""),)),
-    "glue-drawn": Expected("encoders", 12, 10, (("accuracy (%)", ""),)),
-    "language-recall": Expected("kernels", 12, 5, (("{split} plain perplexity", ""),)),
-    "translation-drawn": Expected("encoders", 10, 9, ((ACCURACY, ""),)),
-    "translation-scores": Expected("encoders", 5, 4, ((MEAN_BLEU, ""),)),
-    "translation-manuals": Expected("encoders", 20, 6, (("{measure}", ""),)),
+    "masked-recall": Expected("encoders", 7, 6, ((WORD_ACCURACY, "", "masked_accuracy"),)),
+    "glue-drawn": Expected("encoders", 12, 10, (("accuracy (%)", "", "accuracy"),)),
+    "language-recall": Expected("kernels", 12, 5, PERPLEXITY, math.exp),
+    "translation-drawn": Expected("encoders", 10, 9, ((ACCURACY, "", ACCURACY),)),
+    "translation-scores": Expected("encoders", 5, 4, ((MEAN_BLEU, "", MEAN_BLEU),)),
+    "translation-manuals": Expected("encoders", 20, 6, (("{measure}", "", "mean"),)),
     "language-small": Expected(
         "kernels",
         60,
         {"kernels": 9, "radii": 11, "sizes": 6},
-        (("{split} plain perplexity", ""),),
+        PERPLEXITY,
+        math.exp,
     ),
 }
 FIRST = {  # which all are compared with
@@ -152,8 +167,11 @@ def test_every_contender_has_the_same_trials_updates_and_seeds(
             for budgets in by_contender.values()
         }
     assert {len(found) for found in rates.values()} == {1}
-    first = next(iter(given.values()))
-    assert list(first) == list(getattr(comparison, EXPECTED[name].contenders))
+    contenders = list(getattr(comparison, EXPECTED[name].contenders))
+    first, *_, first_kind = next(iter(given))
+    for (part, *_, kind), by_contender in given.items():  # of every problem
+        if part == "compared" or (part, kind) == (first, first_kind):
+            assert list(by_contender)[: len(contenders)] == contenders
     tried = {seed for s in comparison.stages() if s.chooses for seed in s.seeds}
     assert tried.isdisjoint(comparison.seeds)
 
@@ -190,7 +208,7 @@ def test_intervals_are_those_of_the_paired_t_test_at_the_corrected_level(
     by = comparison.table.contender
     same = [column for column in comparison.table.index if column != by]
     for line in lines:
-        for pattern, prefix in expected.columns:
+        for pattern, prefix, average in expected.columns:
             ours, theirs = (
                 {
                     row["seed"]: row[pattern.format(**line)]
@@ -202,6 +220,8 @@ def test_intervals_are_those_of_the_paired_t_test_at_the_corrected_level(
                 for contender in (line[by], reference(name, line))
             )
             assert sorted(ours) == sorted(theirs) == list(comparison.seeds)
+            mean = float(np.mean(list(ours.values())))
+            assert line[average] == pytest.approx(expected.shown(mean), rel=1e-12)
             check_interval(line, prefix, ours, theirs, expected)
 
 
@@ -216,8 +236,8 @@ def check_interval(
     assert middle == pytest.approx(np.mean(gaps), abs=1e-12)
     if ours != theirs:
         test = ttest_rel(*([side[seed] for seed in ours] for side in (ours, theirs)))
-        ends = test.confidence_interval(1 - (1 - LEVEL) / count)
-        assert (line[f"{prefix}low"], line[f"{prefix}high"]) == pytest.approx(tuple(ends), rel=1e-9)
+        ends = pytest.approx(tuple(test.confidence_interval(1 - 0.05 / count)), rel=1e-12)
+        assert (line[f"{prefix}low"], line[f"{prefix}high"]) == ends
     else:
         assert middle == 0
 

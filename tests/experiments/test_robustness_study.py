@@ -1,6 +1,7 @@
 """The study of robustness gives all networks the same draws, and compares them in pairs."""
 
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -130,6 +131,15 @@ def test_networks_of_the_recall_text_are_whole(study: ModuleType, tmp_path: Path
         study.recall_runs(tmp_path, comparison)
     shutil.rmtree(tmp_path / "runs/softmax-2")
     assert list(study.recall_runs(tmp_path, comparison)) == ["softmax", "gaussian", "none"]
+
+
+def test_published_networks_of_every_kernel_have_the_same_seeds() -> None:
+    seeds = defaultdict(list)
+    for row in read_rows("robustness_networks"):
+        if row["part"] == "recall":
+            seeds[row["kernel"]].append(int(row["seed"]))
+    assert {"softmax", "gaussian", "l = 4", "linear", "none"} <= set(seeds)
+    assert all(own == list(range(21, 45)) for own in seeds.values())
 
 
 def test_kinds_of_words_are_those_of_the_recall_text(study: ModuleType) -> None:

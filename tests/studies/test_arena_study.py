@@ -182,6 +182,9 @@ def test_published_numbers_stand_beside_sets_of_the_published_size(
     assert found["test", ACCURACY].published == 35.33
     low, high = found["test", lra.LOW].value, found["test", lra.HIGH].value
     assert low < found["test", ACCURACY].value < high
+    correct = round(found["test", ACCURACY].value / 5)  # of 20
+    wilson = binomtest(correct, 20).proportion_ci(0.95, "wilson")
+    assert (low, high) == pytest.approx((100 * wilson.low, 100 * wilson.high), rel=1e-12)
     few = by_name(lra.STUDY.measure(preset, data, "fnet", model, positions=5))
     assert few["test", ACCURACY].positions == 5
     assert few["test", ACCURACY].published is None
