@@ -84,6 +84,20 @@ def test_in_a_pipe_only_colour_depends_on_the_terminal(name: str) -> None:
     assert re.search(r"fourier1[ |]+1e2[ |]+2\.1483[ |]+4\.6955e-03", shown)
 
 
+def test_output_in_an_encoding_keeps_what_that_has() -> None:
+    """From a process of its own; the old code page of Windows has ² and neither √ nor →."""
+    code = """import sys; from fourierkernels.cli import app, main
+app.command("show")(lambda: print("√n → ²")); sys.argv[1:] = ["show"]; main()"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONIOENCODING": "cp1252"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode("cp1252") == "\\u221an -> ²\n"
+
+
 def test_an_error_is_one_line_in_ascii_too() -> None:
     failed = subprocess.run(
         [*PROGRAM, "rates", "--density", "é".encode()], env=os.environ | ASCII, capture_output=True

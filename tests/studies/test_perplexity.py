@@ -44,9 +44,11 @@ def test_sliding_window_is_that_of_the_published_loop(mixer: str, text: np.ndarr
     network = model(mixer=mixer)
     with torch.inference_mode():
         total, count = sliding_loss(network, text, length=LENGTH)
+        more = sliding_loss(network, text, length=LENGTH, positions=1000)  # than there are
         expected = one_by_one(network, text)
     assert count == len(expected)
     assert total == pytest.approx(sum(expected), rel=1e-10)
+    assert more == (total, count)
 
 
 @pytest.mark.parametrize("positions", [5, 91])
