@@ -19,7 +19,7 @@ from torch import Tensor
 from fourierkernels.ops.arguments import Gradients, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cuda import attention as cuda
 
-B, H, D, C = 1, 2, 6, 3
+B, H, D, C = 2, 2, 6, 3
 NAN, INF = math.nan, math.inf
 Kernels = Callable[[Inputs, Options, Tensor], tuple[Rows, Gradients]]
 
@@ -167,6 +167,8 @@ def test_what_is_not_finite_shows_where_it_touches_and_nowhere_else(
     for name, index, number in PLACES[place]:
         (grad if name == "grad" else getattr(inputs, name))[index] = number
     results, expected = check(kernels, inputs, grad, causal)
+    if place == "radius":
+        check_nan(results, expected)
     if kernels == "cuda":  # and leaves the bits of all others
         for part in ("output", "query", "key", "value"):
             for found, should, before in zip(
@@ -180,15 +182,18 @@ def test_what_is_not_finite_shows_where_it_touches_and_nowhere_else(
 @pytest.mark.parametrize(("kernels", "dtype"), ROWS)
 @pytest.mark.parametrize("number", [NAN, INF])
 @pytest.mark.parametrize("shared", [(), (0, 1), (0, 1, 2), (0, 3)], ids=str)
+@pytest.mark.parametrize("hiding", [False, True])
 def test_a_mask_that_is_not_finite_shows_as_nan_in_the_rows_it_touches(
-    shared: tuple[int, ...], number: float, kernels: str, dtype: torch.dtype
+    hiding: bool, shared: tuple[int, ...], number: float, kernels: str, dtype: torch.dtype
 ) -> None:
-    shape = [1 if axis in shared else size for axis, size in enumerate((B, H, *LENGTHS[kernels]))]
-    mask = torch.zeros(shape)
-    mask[..., min(3, shape[2] - 1), min(9, shape[3] - 1)] = number
+    """The rest of the mask is 0, or hides keys, which a row of NaN leaves as they are."""
+    axes = (slice(1) if axis in shared else slice(None) for axis in range(4))
+    mask = masks(*LENGTHS[kernels])["additive"][*axes].clone()
+    if not hiding:
+        mask.zero_()
+    mask[..., min(3, mask.shape[2] - 1), min(9, mask.shape[3] - 1)] = number
     inputs, grad = drawn(kernels, dtype, mask)
-    (rows, _), (expected, _) = check(kernels, inputs, grad, causal=False)
-    assert torch.equal(rows.output.isnan(), expected.output)
+    check_nan(*check(kernels, inputs, grad, causal=False))
 
 
 def check(
@@ -221,6 +226,13 @@ def check(
     return results, expected
 
 
+def check_nan(results: tuple[Rows, Gradients], expected: tuple[Rows, Gradients]) -> None:
+    """Outputs and gradients show as NaN, not as infinity, where they must be touched."""
+    for found, should in zip(results, expected, strict=True):
+        for part in {"output", "query", "key", "value"} & set(found._fields):
+            assert torch.equal(getattr(found, part).isnan(), getattr(should, part)), part
+
+
 def _shows(x: Tensor) -> Tensor:
     """NaN or, but for the totals of empty rows, infinity."""
     return x.isnan() if x.ndim == 3 else ~torch.isfinite(x)
@@ -236,7 +248,8 @@ def test_dropout_does_not_hide_what_is_not_finite(kernels: str, dtype: torch.dty
     assert rows.output[0, 0].isnan().all()
     assert rows.output[0, 1, :, 1].isnan().all()
     assert torch.isfinite(rows.output[0, 1, :, [0, 2]]).all()
-    assert gradients.query.isnan().all()
+    assert gradients.query[0].isnan().all()
+    assert all(torch.isfinite(part[1]).all() for part in (rows.output, *gradients[:3]))
 
 
 @needs_compiler
