@@ -21,6 +21,7 @@ _HOMES = {
     "IMAGE_SETS": "fourierkernels.studies.images.sets",
     "STUDIES": "fourierkernels.studies.registry",
     "SCHEDULES": "fourierkernels.studies.engine.recipe",
+    "ChosenMixer": "fourierkernels.studies.engine.mixers",
     "Recipe": "fourierkernels.studies.engine.recipe",
     "Setup": "fourierkernels.studies.engine.run_setup",
     "Teacher": "fourierkernels.studies.engine.teacher",

@@ -15,7 +15,7 @@ from training_runs import STEPS, Call, error_of, same_results, short_run, train_
 
 from fourierkernels.models import load_model
 from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies import evaluate
+from fourierkernels.studies import ChosenMixer, evaluate, setup
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps, last_checkpoint
 from fourierkernels.studies.engine.optimisers import is_overflow
 from fourierkernels.studies.engine.planning import plan
@@ -280,3 +280,9 @@ def test_batches_of_workers_are_the_same_to_the_bit(
     train_here(request_run, tmp_path, cache, limit=5, workers=2)
     train_here(request_run, tmp_path, cache, resume=True, workers=1)
     assert same_results(tmp_path, finished) == []
+
+
+def test_options_of_a_mixer_beside_it_warn_for_one_version() -> None:
+    with pytest.warns(FutureWarning, match="mixer_options is now of the mixer"):
+        run = setup("language", mixer="fourier", mixer_options={"power": 2})
+    assert run == setup("language", mixer=ChosenMixer("fourier", {"power": 2}))

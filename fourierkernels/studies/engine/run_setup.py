@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -116,10 +117,18 @@ def setup(
     """
     chosen = choose_study(study)
     size = chosen.default if preset is None else preset
+    options = changes.pop("mixer_options", None)
     recipe = replace(choose_preset(chosen, size).recipe, **changes)
     named = None if data is None else _place(data)
     own = _mixer_of(start) if mixer is None else mixer
     own = ChosenMixer(own) if isinstance(own, str) else own
+    if options is not None:
+        warnings.warn(
+            "mixer_options is now of the mixer: mixer=ChosenMixer(name, options)",
+            FutureWarning,
+            stacklevel=2,
+        )
+        own = replace(own, options=options)
     begun = None if start is None else choose_start(start)
     return Setup(chosen, size, own, recipe, named, teacher, begun, pair)
 
