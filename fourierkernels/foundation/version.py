@@ -1,3 +1,3 @@
 """The version, which the build reads from here."""
 
-__version__ = "0.27.0"
+__version__ = "0.28.0"
