@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.models.encoder import Encoder, EncoderConfig, PretrainingEncoder
+from fourierkernels.models.sequences import sinusoids
 from fourierkernels.models.tensor_files import Rule, load_exactly, read_tensors, rename
 
 
@@ -175,6 +176,7 @@ TIED: dict[str, dict[str, str]] = {
         "model.decoder.embed_tokens.weight": _SHARED,
     },
 }
+_SINUSOIDS = {f"model.{part}coder.embed_positions.weight" for part in ("en", "de")}
 
 
 def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -189,13 +191,16 @@ def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[s
     Raises
     ------
     ValueError
-        If the architecture or a tensor is unknown (all such names are listed), or tensors differ
-        that are one in our models, such as the words and the matrix of the output.
+        If the architecture or a tensor is unknown (all such names are listed), tensors differ that
+        are one in our models, such as the words and the matrix of the output, or positions of
+        Marian are no sinusoids.
     """
     rules = ARCHITECTURES[check_choice("architecture", architecture, list(ARCHITECTURES))]
     for name, other in TIED.get(architecture, {}).items():
         if {name, other} <= set(tensors) and not torch.equal(tensors[name], tensors[other]):
             raise ValueError(f"{name} must be {other}, to which it is tied here, got another")
+    for name in _SINUSOIDS & set(tensors):
+        _check_sinusoids(name, tensors[name])
     ours = rename(tensors, rules)
     if "offset" in ours:
         ours["norm.bias"] = ours["norm.bias"] + ours.pop("offset")[0]
@@ -203,6 +208,14 @@ def from_huggingface(architecture: str, tensors: Mapping[str, Tensor]) -> dict[s
         front = [ours.pop(name) for name in ("class", "teacher") if name in ours]
         ours["prefix"] = torch.cat(front, dim=1)
     return ours
+
+
+def _check_sinusoids(name: str, positions: Tensor) -> None:
+    """Refuse positions that are not those of our model, which has no tensor for them."""
+    usual = sinusoids(*positions.shape).to(positions)
+    rounding = max(torch.finfo(dtype).eps for dtype in (positions.dtype, torch.float32))
+    if not torch.allclose(positions, usual, rtol=0.0, atol=2 * rounding):
+        raise ValueError(f"{name} must be sinusoids, as they are computed here, got others")
 
 
 def load_fnet(folder: str | Path) -> Encoder:
