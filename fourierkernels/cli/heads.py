@@ -1,5 +1,6 @@
 """``fourierkernels heads``: how different the attention heads of a checkpoint are."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -236,18 +237,21 @@ def heads(
     read, team = ReadOptions(tokens, context, max_tokens, batch_size), Team(workers, scheduler)
     measure = MeasureOptions(metrics, statistics, permutations, examples, seed, controls, roles)
     options = ReportOptions(load, read, measure, baseline, importance, loss, spread, device)
-    inputs = InputOptions(text, target, ids, images, sounds)
-    request = HeadsRequest(checkpoint, against, inputs, options, team, output)
-    _measure(request, preset, given=_on_the_command_line(ctx))
+    _measure(HeadsRequest(checkpoint, against, _inputs(ctx), options, team, output), preset, ctx)
 
 
-def _measure(request: HeadsRequest, presets: list[str], *, given: set[str]) -> None:
+def _inputs(ctx: typer.Context) -> InputOptions:
+    """Return the files that are named; spelt out in the command, it would be too long."""
+    return InputOptions(**{one.name: ctx.params[one.name] for one in fields(InputOptions)})
+
+
+def _measure(request: HeadsRequest, presets: list[str], ctx: typer.Context) -> None:
     """Measure what was asked for; print and write a report per split."""
     import torch  # noqa: F401 - named, where it is missing, before what images alone need
 
     from fourierkernels.report import heads_command
 
-    request = heads_command.prepared(request, presets=presets, given=given)
+    request = heads_command.prepared(request, presets=presets, given=_on_the_command_line(ctx))
     splits = heads_command.choose_splits(request)
     heads_command.announce(request, splits)
     for split, inputs in splits.items():
