@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fourierkernels.foundation.extras import needed_for
 
@@ -77,7 +76,7 @@ def load_checkpoint(
     checkpoint: str | Path | CheckpointFiles,
     *,
     model_class: str | None = None,
-    config: str | Path | Mapping[str, Any] | None = None,
+    config: str | Path | Config | None = None,
     preset: str | None = None,
     vocabulary: str | Path | None = None,
     tokenizer: str | Path | None = None,

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fourierkernels.checkpoints.options import Config
+
 SHARE = 0.9  # of what is free: other programs go on
 _UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _GROUP = Path("/sys/fs/cgroup")
@@ -97,7 +99,7 @@ def _numbers(file: Path) -> list[float]:
         return []
 
 
-def check_size(config: Mapping[str, Any], name: str) -> None:
+def check_size(config: Config, name: str) -> None:
     """Refuse a config whose network would not fit into memory.
 
     Parameters
@@ -126,20 +128,20 @@ def check_size(config: Mapping[str, Any], name: str) -> None:
             )
 
 
-def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _parts(config: Config) -> Iterator[Config]:
     """Yield a config and those of the parts of its network; deeper than that there are none."""
     yield config
     yield from (part for part in config.values() if isinstance(part, Mapping))
 
 
-def _sizes(part: Mapping[str, Any]) -> tuple[int, int, int, int]:
+def _sizes(part: Config) -> tuple[int, int, int, int]:
     """Return layers, their features, those of their feed-forward networks, and words."""
     layers = [name for name in part if "layer" in name or name == "depth"]
     width = _most(part, _WIDTHS)
     return _most(part, layers), width, _most(part, _INNER) or 4 * width, _most(part, _WORDS)
 
 
-def _most(part: Mapping[str, Any], names: Any) -> int:
+def _most(part: Config, names: Any) -> int:
     """Return the largest whole number under some names; 0 if there is none."""
     given = [part.get(name) for name in names]
     values = [one for value in given for one in (value if isinstance(value, list) else [value])]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Config = Mapping[str, Any]  # what a JSON file says of a network
+Config = Mapping[str, Any]  # JSON of a network, with the keys of whoever wrote it
 
 
 @dataclass(frozen=True)

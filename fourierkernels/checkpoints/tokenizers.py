@@ -1,6 +1,5 @@
 """The tokenizer of a checkpoint: its own, or one that the user names."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,15 +55,15 @@ def load_tokenizer(checkpoint: Checkpoint, *, tokens: str = "auto") -> Tokenizer
     if tokens == "ids":
         if named is None:
             return ids_tokenizer()
-        return _ids_of(read_tokenizer(named, _kind(checkpoint.model)))
+        return _ids_of(read_tokenizer(named, _config(checkpoint.model)))
     if tokens in SPLITTERS:
         place = find_list(files, named)
         return replace(list_tokenizer(place.path, tokens), note=place.note)
     if named is None and files is not None and files.run is not None and has_subwords(files):
         return run_tokenizer(files.run, size=checkpoint.vocabulary or 0)
     place = find_tokenizer(files, named)
-    kind = {} if place.path == checkpoint.folder else _kind(checkpoint.model)
-    return replace(read_tokenizer(place.path, kind), note=place.note)
+    config = None if place.path == checkpoint.folder else _config(checkpoint.model)
+    return replace(read_tokenizer(place.path, config), note=place.note)
 
 
 def _ids_of(tokenizer: Tokenizer) -> Tokenizer:
@@ -74,20 +73,19 @@ def _ids_of(tokenizer: Tokenizer) -> Tokenizer:
     )
 
 
-def _kind(model: Any) -> Mapping[str, Any]:
+def _config(model: Any) -> Any:
     """Return what tells transformers the class of a tokenizer whose files do not name it."""
     config = getattr(model, "config", None)
-    known = isinstance(config, transformers.PreTrainedConfig)
-    return {"config": config} if known else {}
+    return config if isinstance(config, transformers.PreTrainedConfig) else None
 
 
-def read_tokenizer(place: Path, kind: Mapping[str, Any] | None = None) -> Tokenizer:
+def read_tokenizer(place: Path, config: Any = None) -> Tokenizer:
     """Return the tokenizer of a folder or file that has one of transformers' names.
 
     Parameters
     ----------
-    kind : mapping, optional
-        What else tells transformers its class.
+    config : PreTrainedConfig, optional
+        That of the network, which tells transformers its class where the files do not.
 
     Raises
     ------
@@ -95,9 +93,10 @@ def read_tokenizer(place: Path, kind: Mapping[str, Any] | None = None) -> Tokeni
         If it cannot be read.
     """
     rule = f"tokenizer of {place.name} cannot be read; {tokenizer_advice()}"
+    kind = {} if config is None else {"config": config}
     with offline_and_quiet(), one_line(rule), as_folder(place) as folder:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, **(kind or {})
+            folder, local_files_only=True, trust_remote_code=False, **kind
         )
         # Of files that are not those of its class, transformers makes an empty tokenizer.
         if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fourierkernels.checkpoints.isolating import isolated
 from fourierkernels.checkpoints.memory import available_memory, in_bytes
-from fourierkernels.checkpoints.options import LoadOptions
+from fourierkernels.checkpoints.options import Config, LoadOptions
 from fourierkernels.diagnostics.networks.attribution import HeadAttribution, attribute_heads
 from fourierkernels.diagnostics.networks.effects import HeadEffects, Place, head_effects
 from fourierkernels.diagnostics.networks.generation import Generation, generate
@@ -67,7 +67,7 @@ class HeadLens:
         tokens: str = "auto",
         part: str | None = None,
         model_class: str | None = None,
-        config: str | Path | Mapping[str, Any] | None = None,
+        config: str | Path | Config | None = None,
         preset: str | None = None,
         vocabulary: str | Path | None = None,
         device: str | None = None,

@@ -1,6 +1,6 @@
 """From a checkpoint and inputs to the report of its heads: find once, load once, measure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from fourierkernels.checkpoints.batches import Batches
 from fourierkernels.checkpoints.contexts import check_device
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.in_memory import unwrapped
-from fourierkernels.checkpoints.options import LoadOptions, ReadOptions
+from fourierkernels.checkpoints.options import Config, LoadOptions, ReadOptions
 from fourierkernels.diagnostics.controls import DEFAULT_CONTROLS
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.profile import MeasureOptions
@@ -45,7 +45,7 @@ def head_report(
     tokens: str = "auto",
     part: str | None = None,
     model_class: str | None = None,
-    config: str | Path | Mapping[str, Any] | None = None,
+    config: str | Path | Config | None = None,
     preset: str | None = None,
     vocabulary: str | Path | None = None,
     seed: int = 0,

@@ -24,7 +24,7 @@ from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.prepared import prepared
 from fourierkernels.studies.engine.run_setup import Setup, load_setup, read_data, save_setup
-from fourierkernels.studies.engine.settings import amended, read_settings
+from fourierkernels.studies.engine.settings import read_settings
 from fourierkernels.studies.engine.study import StartedStudy
 from fourierkernels.studies.engine.trainer import Engine
 from fourierkernels.studies.registry import STUDIES
@@ -178,7 +178,7 @@ def test_settings_reach_every_study_and_half_precision_is_close(
     for precision in UNITS:
         given = (f"precision={precision}", "steps=2", "warmup=0", "log_every=1", "weight_decay=0")
         settings = read_settings([*given, "learning_rate=1e-12", "divergence=10"])
-        chosen = replace(run, recipe=amended(run.recipe, settings))
+        chosen = replace(run, recipe=settings.over(run.recipe))
         folder = tmp_path / precision
         folder.mkdir()
         save_setup(folder, chosen, data.digest)

@@ -35,6 +35,7 @@ from fourierkernels.studies.engine.reproduce_command import (
 )
 from fourierkernels.studies.engine.reproduction import Workers, reproduce
 from fourierkernels.studies.engine.run_setup import setup
+from fourierkernels.studies.engine.settings import Settings
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.teacher import Start
 from fourierkernels.studies.engine.trained import Trained
@@ -249,7 +250,7 @@ def test_settings_of_how_all_is_computed_are_those_of_every_network(
     assert (status, err) == (0, "")
     config = json.loads((tmp_path / "out/bits_1.json").read_text())["config"]
     assert config["settings"] == {"precision": "bfloat16"}
-    table = replace(all_tables()["bits-1"], settings=(("accumulation", 2),))
+    table = replace(all_tables()["bits-1"], settings=Settings({"accumulation": 2}))
     networks = [network for stage in table.stages() for network in stage.networks({})]
     assert {table.setup(network).recipe.accumulation for network in networks} == {2}
     for given, rule in (

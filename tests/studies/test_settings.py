@@ -38,7 +38,7 @@ def extended(folder: Path, *settings: str) -> Setup:
 def test_every_field_of_a_recipe_is_a_setting() -> None:
     shown = shown_settings(RECIPE).split()
     assert len(shown) == len(RECIPE.as_json())
-    assert Recipe(**read_settings(shown)) == RECIPE
+    assert Recipe(**read_settings(shown).named) == RECIPE
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from fourierkernels.checkpoints.find import ADAPTER, adapter_weights
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.models.saved import read_config
 from fourierkernels.models.tensor_files import read_tensors
 
@@ -113,7 +114,7 @@ def merge_adapter(model: Any, folder: Path, untrained: tuple[str, ...]) -> tuple
     return tuple(name for name in untrained if name not in filled)
 
 
-def _settings(config: Mapping[str, Any]) -> _Settings:
+def _settings(config: Config) -> _Settings:
     """Return what is read of a config, if nothing else is asked for."""
     if config.get("peft_type") != "LORA":
         raise ValueError(
@@ -139,7 +140,7 @@ def _settings(config: Mapping[str, Any]) -> _Settings:
     return _Settings(rank, alpha, bool(config.get("use_rslora")), bool(ranks), alphas, whole)
 
 
-def _pattern(config: Mapping[str, Any], key: str) -> dict[str, float]:
+def _pattern(config: Config, key: str) -> dict[str, float]:
     by_module = config.get(key) or {}
     if not (isinstance(by_module, dict) and all(_NAME.fullmatch(module) for module in by_module)):
         raise ValueError(f"{key} in {ADAPTER} must have names of modules, got {by_module!r:.80}")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.formats.request import must_run
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.foundation.arrays import BoolArray, FloatArray
 from fourierkernels.foundation.image_files import MODES, Preprocessing, Resampling
@@ -65,7 +66,7 @@ def read_preprocessing(
     return chosen
 
 
-def _from_rules(rules: Mapping[str, Any], default: Preprocessing) -> Preprocessing:
+def _from_rules(rules: Config, default: Preprocessing) -> Preprocessing:
     """Read the entries that image processors of transformers write."""
     kind = str(rules.get("image_processor_type") or rules.get("feature_extractor_type") or "")
     size, crop = rules.get("size", default.size), rules.get("crop_size")
@@ -103,12 +104,12 @@ def _side(length: Any) -> int:
     return int(length)
 
 
-def _factor(rules: Mapping[str, Any], default: float) -> float:
+def _factor(rules: Config, default: float) -> float:
     return check_number("rescale_factor", rules.get("rescale_factor", default), above=0.0)
 
 
 def _numbers(
-    name: str, rules: Mapping[str, Any], default: tuple[float, ...], channels: int
+    name: str, rules: Config, default: tuple[float, ...], channels: int
 ) -> tuple[float, ...]:
     given = rules.get(name, default)
     least = 0.0 if name == "image_std" else -math.inf

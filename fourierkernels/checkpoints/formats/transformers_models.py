@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import transformers
+from torch import Tensor
 
 from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.contexts import offline_and_quiet, one_line
@@ -28,6 +29,7 @@ from fourierkernels.checkpoints.formats.transformers_weights import (
     unused_note,
 )
 from fourierkernels.checkpoints.memory import check_size
+from fourierkernels.checkpoints.options import Config
 from fourierkernels.models.tensor_files import (
     check_uncompressed,
     read_tensors,
@@ -167,7 +169,7 @@ def _load_side(folder: Path, model_class: str) -> Loaded | None:
 
 
 def _build_from_tensors(
-    model_class: str, config: Mapping[str, Any], tensors: Mapping[str, Any] | None, name: str
+    model_class: str, config: Config, tensors: Mapping[str, Tensor] | None, name: str
 ) -> Any:
     """Return a model of transformers from its config and tensors, or with random weights.
 

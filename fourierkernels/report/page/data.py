@@ -98,7 +98,7 @@ def page_numbers(report: ReportContent, *, most: int = MOST_WEIGHTS) -> dict[str
     }
 
 
-def as_json(numbers: Mapping[str, Any]) -> str:
+def as_json(numbers: object) -> str:
     r"""Return JSON that may stand inside a script element, whatever its strings hold.
 
     NaN becomes null, and objects that JSON does not know become strings.

@@ -15,6 +15,7 @@ run (:mod:`~fourierkernels.foundation.plain_pickle`).
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,7 +134,7 @@ def _part(library: Any, content: "h5py.File", name: str, file: Path) -> Any:
     return part
 
 
-def _ends(parts: dict[str, Any], file: Path) -> NDArray[np.bool_]:
+def _ends(parts: Mapping[str, "h5py.Dataset"], file: Path) -> NDArray[np.bool_]:
     """Return at which steps an episode ends."""
     found = np.zeros(len(parts["rewards"]), dtype=bool)
     for name in _FLAGS:

@@ -45,8 +45,9 @@ The presets "tiny", "small" and "drawn" are ours; they read any data set, and wi
 generated, or the drawn.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 
@@ -88,7 +89,19 @@ def _published() -> dict[str, dict[str, float]]:
     }
 
 
-def _as_in_code(sizes: dict[str, Any], rate: float, summary: str, **more: Any) -> ControlPreset:
+class _Sizes(TypedDict):
+    """Sizes of a decision transformer."""
+
+    dim: int
+    layers: int
+    heads: int
+    context: NotRequired[int]
+    dropout: NotRequired[float]
+
+
+def _as_in_code(
+    sizes: _Sizes, rate: float, summary: str, published: Mapping[str, Mapping[str, float]]
+) -> ControlPreset:
     """Return a preset of the published codes, which differ in size and rate."""
     return ControlPreset(
         summary=summary,
@@ -108,13 +121,13 @@ def _as_in_code(sizes: dict[str, Any], rate: float, summary: str, **more: Any) -
         ),
         mixer_options=as_sharp_as_softmax(sizes["dim"], sizes["heads"]),
         episodes=100,
-        **more,
+        published=published,
     )
 
 
 def _small(
     summary: str,
-    sizes: dict[str, Any],
+    sizes: _Sizes,
     steps: int,
     rate: float,
     *,
@@ -178,5 +191,6 @@ PRESETS: dict[str, ControlPreset] = {
         {"dim": 128, "layers": 3, "heads": 1},
         1e-4,
         "3 layers, 128 features, 1 head, as the decision transformer's authors",
+        published={},
     ),
 }

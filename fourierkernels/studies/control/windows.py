@@ -69,9 +69,16 @@ class _ControlUpdates(Epochs):
     """Batches that have "counted", their share of the steps of an update."""
 
     def __init__(
-        self, collate: Collate, *, count: Callable[[list[int]], int], order: Order, **sizes: int
+        self,
+        collate: Collate,
+        *,
+        count: Callable[[list[int]], int],
+        examples: int,
+        steps: int,
+        batch: int,
+        order: Order,
     ) -> None:
-        super().__init__(collate, order=order, **sizes)
+        super().__init__(collate, examples=examples, steps=steps, batch=batch, order=order)
         self._count_steps, self._at = count, order
 
     def __getitems__(self, indices: Sequence[int]) -> Batch:

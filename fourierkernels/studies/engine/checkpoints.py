@@ -250,8 +250,10 @@ _COLUMNS = {
     "valid_loss": _OWN_LOSS,
 }
 
+Entry = Mapping[str, Any]  # of the history that the Trainer keeps, which names its numbers itself
 
-def curve_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+
+def curve_rows(history: Iterable[Entry]) -> list[dict[str, Any]]:
     """Return one row per step of the history that the Trainer keeps."""
     rows: dict[int, dict[str, Any]] = {}
     entries = [entry for entry in history if "loss" in entry or _OWN_LOSS in entry]
@@ -262,7 +264,7 @@ def curve_rows(history: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [rows[step] for step in sorted(rows)]
 
 
-def is_over(recipe: Recipe, step: int, history: Iterable[Mapping[str, Any]]) -> bool:
+def is_over(recipe: Recipe, step: int, history: Iterable[Entry]) -> bool:
     """Return whether all updates are made, or the last validations were without progress."""
     if step >= recipe.steps:
         return True
@@ -272,13 +274,13 @@ def is_over(recipe: Recipe, step: int, history: Iterable[Mapping[str, Any]]) -> 
     return len(losses) - 1 - losses.index(min(losses)) >= recipe.patience
 
 
-def write_curve(output: Path, history: Iterable[Mapping[str, Any]]) -> None:
+def write_curve(output: Path, history: Iterable[Entry]) -> None:
     """Write the table, replacing the one of an earlier checkpoint."""
     rows = curve_rows(history)
     write_table(output / CURVE_TABLE, rows, list(rows[0] if rows else _COLUMNS))
 
 
-def _columns(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _columns(entries: Iterable[Entry]) -> dict[str, str]:
     """Return the columns, and what the Trainer calls them, for all that was validated."""
     names = (name for entry in entries for name in entry if name.startswith(_VALIDATED))
     return _COLUMNS | {_column(name.removeprefix(_VALIDATED)): name for name in names}

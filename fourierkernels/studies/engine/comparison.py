@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.studies.engine.comparison_table import LEVEL, Cell, Row, Table, same_columns
@@ -30,7 +30,7 @@ from fourierkernels.studies.engine.data_sets import Need, refuse_missing
 from fourierkernels.studies.engine.judge import Judge
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.run_setup import Setup, read_data, setup
-from fourierkernels.studies.engine.settings import amended
+from fourierkernels.studies.engine.settings import NO_SETTINGS, Settings
 from fourierkernels.studies.engine.trained import Trained, trained
 from fourierkernels.studies.registry import STUDIES
 
@@ -64,7 +64,7 @@ class Comparison(ABC):
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
     runs: str | None = None
     together: int = 1
-    settings: tuple[tuple[str, Any], ...] = ()
+    settings: Settings = NO_SETTINGS
     pilot: tuple[int, ...] = ()
     widen: int = 0
     time: str = ""
@@ -174,7 +174,7 @@ class Comparison(ABC):
         )
         recipe, rate = self.shortened(run.recipe, network.part.steps), network.tuning.rate
         recipe = recipe if rate is None else replace(recipe, learning_rate=rate)
-        return replace(run, recipe=amended(recipe, dict(self.settings)))
+        return replace(run, recipe=self.settings.over(recipe))
 
     def hours_of(self, network: Network) -> float | None:
         """Return the hours of one core for a network, if they are known."""

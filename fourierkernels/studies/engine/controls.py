@@ -126,11 +126,12 @@ class Evidence:
         return {"baselines": known, "edges": dict(self.edges)}
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Self:
+    def of(cls, config: Mapping[str, object]) -> Self:
         """Return that of a provenance."""
-        known = config.get("baselines", {})
+        facts: dict[str, Any] = dict(config)
+        known = facts.get("baselines", {})
         baselines = {name: [Baseline(**each) for each in rows] for name, rows in known.items()}
-        return cls(baselines, config.get("edges", {}))
+        return cls(baselines, facts.get("edges", {}))
 
 
 NO_EVIDENCE = Evidence()

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,10 @@ def measure_best(
         preset, data, run.mixer.name, best, positions=preset.positions, folder=output
     )
     measured = beside_the_paper(run, output, measured)
-    _write_results(output, run, data, measured, model=best, seconds=seconds, averaged=averaged)
+    config = _config(output, run, data, best, seconds, averaged)
+    rows = [asdict(row) for row in measured]
+    packages = (*_PACKAGES, *study.packages)
+    write_study(output, RESULTS, rows, config, source=Path(__file__), packages=packages)
     return measured
 
 
@@ -110,12 +112,17 @@ def _keep_best(output: Path, averaged: list[int]) -> nn.Module:
     return model
 
 
-def _write_results(
-    output: Path, run: Setup, data: Any, measured: Iterable[Measured], **facts: Any
-) -> None:
-    model, (seconds, processor_seconds) = facts["model"], facts["seconds"]
+def _config(
+    output: Path,
+    run: Setup,
+    data: Any,
+    model: nn.Module,
+    seconds: tuple[float, float],
+    averaged: list[int],
+) -> dict[str, object]:
+    """Return what the numbers of a run are of, for its results.json."""
     last, study = last_checkpoint(output), run.study
-    config = {
+    return {
         "study": run.study.name,
         "preset": run.preset,
         "mixer": run.mixer.name,
@@ -131,16 +138,13 @@ def _write_results(
         "parameters": count_parameters(model),
         "steps": last.step,
         "best_step": read_curve(last.folder)["best_global_step"],
-        **({"averaged_steps": facts["averaged"]} if facts["averaged"] else {}),
-        "seconds": round(seconds, 1),
-        "processor_seconds": round(processor_seconds, 1),  # of this process and since it resumed
+        **({"averaged_steps": averaged} if averaged else {}),
+        "seconds": round(seconds[0], 1),
+        "processor_seconds": round(seconds[1], 1),  # of this process and since it resumed
         "peak_mib": _peak_mib(),
         "processes": last.processes,
         **study.facts(run.chosen_preset, data),
     }
-    rows = [asdict(row) for row in measured]
-    packages = (*_PACKAGES, *study.packages)
-    write_study(output, RESULTS, rows, config, source=Path(__file__), packages=packages)
 
 
 def _peak_mib() -> int | None:

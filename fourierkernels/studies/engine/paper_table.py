@@ -306,7 +306,7 @@ class PaperTable(Comparison):
             "rates": self.rates,
             "seeds": self.seeds,
             "quick_steps": self.quick_steps,
-            **({"settings": dict(self.settings)} if self.settings else {}),
+            **({"settings": dict(self.settings.named)} if self.settings.named else {}),
             "chosen": {" ".join(key): str(tuning) for key, tuning in chosen.items()},
         }
 

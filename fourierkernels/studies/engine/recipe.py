@@ -251,7 +251,7 @@ class Recipe:
         return asdict(self) | {"betas": list(self.betas)}
 
     @classmethod
-    def from_json(cls, settings: dict[str, Any]) -> "Recipe":
+    def from_json(cls, settings: Mapping[str, object]) -> "Recipe":
         """Return the recipe that :meth:`as_json` wrote.
 
         Raises
@@ -259,11 +259,11 @@ class Recipe:
         ValueError, TypeError
             If a setting is missing, unknown or breaks its rule.
         """
-        known = {field.name for field in fields(cls)}
-        if settings.keys() - known:
-            unknown = ", ".join(sorted(settings.keys() - known))
-            raise ValueError(f"recipe must have known settings only, got {unknown}")
-        return cls(**settings | {"betas": tuple(settings.get("betas", cls.betas))})
+        known: dict[str, Any] = dict(settings)
+        if unknown := known.keys() - {field.name for field in fields(cls)}:
+            names = ", ".join(sorted(unknown))
+            raise ValueError(f"recipe must have known settings only, got {names}")
+        return cls(**known | {"betas": tuple(known.get("betas", cls.betas))})
 
 
 _COUNTS = ("steps", "batch", "accumulation", "evaluate_every", "save_every", "log_every")

@@ -240,7 +240,7 @@ def reproduce(
     if workers.scheduler is None:
         device_sharing(workers.processes, comparison.together)
     with claimed(output):
-        settings = dict(comparison.settings)
+        settings = dict(comparison.settings.named)
         # One process is not named, as in files of before it was asked for.
         together = {"together": comparison.together} if comparison.together > 1 else {}
         header = {"table": name, "data": _places(comparison), "settings": settings, **together}

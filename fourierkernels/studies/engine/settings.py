@@ -5,7 +5,7 @@ A field of :class:`~fourierkernels.studies.engine.recipe.Recipe` is a setting by
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, get_args, get_type_hints
 
@@ -28,7 +28,40 @@ _NEAREST, _LIKENESS = 3, 0.4
 _NUMBERS = {int: "an integer", float: "a number"}
 
 
-def read_settings(given: Iterable[str], *, seed: int | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a recipe that a person names.
+
+    Attributes
+    ----------
+    named : mapping
+        Fields of :class:`~fourierkernels.studies.engine.recipe.Recipe`, each of its type.
+    """
+
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+    def over(self, recipe: Recipe) -> Recipe:
+        """Return a recipe with these settings instead of its own.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If one breaks its rule, or the warm-up that was not named is longer than the steps that
+            were: the rate would never be at its largest.
+        """
+        changed = replace(recipe, **self.named)
+        if "steps" in self.named and "warmup" not in self.named and changed.warmup > changed.steps:
+            raise ValueError(
+                f"warmup must be at most steps = {changed.steps}, got {changed.warmup} of the "
+                "preset (--set warmup=...)"
+            )
+        return changed
+
+
+NO_SETTINGS = Settings()
+
+
+def read_settings(given: Iterable[str], *, seed: int | None = None) -> Settings:
     """Return settings given as NAME=VALUE, each of the type of its field, and the seed.
 
     A tuple is given as numbers between commas, and the absence of a limit as "none".
@@ -41,7 +74,7 @@ def read_settings(given: Iterable[str], *, seed: int | None = None) -> dict[str,
 
     Examples
     --------
-    >>> read_settings(["steps=1e5", "precision=bfloat16", "clip=none", "betas=0.9,0.98"])
+    >>> read_settings(["steps=1e5", "precision=bfloat16", "clip=none", "betas=0.9,0.98"]).named
     {'steps': 100000, 'precision': 'bfloat16', 'clip': None, 'betas': (0.9, 0.98)}
     """
     kinds, found = get_type_hints(Recipe), dict[str, Any]()
@@ -59,7 +92,7 @@ def read_settings(given: Iterable[str], *, seed: int | None = None) -> dict[str,
         found[name] = _read(name, value, kinds[name])
     if seed is not None and found.setdefault("seed", seed) != seed:
         raise ValueError(f"seed must be given once, got {seed} and {found['seed']}")
-    return found
+    return Settings(found)
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:
@@ -118,25 +151,7 @@ def _shown(value: Any) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def amended(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
-    """Return a recipe with other settings.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If one breaks its rule, or the warm-up that was not named is longer than the steps that
-        were: the rate would never be at its largest.
-    """
-    changed = replace(recipe, **settings)
-    if "steps" in settings and "warmup" not in settings and changed.warmup > changed.steps:
-        raise ValueError(
-            f"warmup must be at most steps = {changed.steps}, got {changed.warmup} of the preset "
-            "(--set warmup=...)"
-        )
-    return changed
-
-
-def read_free(given: Iterable[str]) -> tuple[tuple[str, Any], ...]:
+def read_free(given: Iterable[str]) -> Settings:
     """Return settings given as NAME=VALUE that leave the numbers of a table comparable.
 
     Raises
@@ -146,12 +161,12 @@ def read_free(given: Iterable[str]) -> tuple[tuple[str, Any], ...]:
     """
     settings = read_settings(given)
     able = [name for name in FREE if name != "seed"]
-    for name in settings:
+    for name in settings.named:
         if name not in able:
             raise ValueError(
                 f"set must be one of {', '.join(able)}, the others are the table's; got {name}"
             )
-    return tuple(settings.items())
+    return settings
 
 
 def check_changes(recipe: Recipe, earlier: Recipe, *, made: int, where: str) -> None:
@@ -170,7 +185,7 @@ def check_changes(recipe: Recipe, earlier: Recipe, *, made: int, where: str) -> 
         If a setting would have changed the updates that were made, or steps are more or fewer
         under a schedule that depends on how many there are.
     """
-    for name in (field.name for field in fields(Recipe)):
+    for name in (one.name for one in fields(Recipe)):
         ours, theirs = getattr(recipe, name), getattr(earlier, name)
         if ours != theirs and name not in CHANGEABLE:
             raise ValueError(

@@ -30,13 +30,12 @@ GROUPS, SCHEDULE, SCALER = (
     "scaler",
 )  # entries in the head of the file of an optimiser
 
+State = Mapping[str, Any]  # what state_dict() of an optimiser or a schedule of torch returns
 Tensors = dict[str, Tensor]
 Texts = dict[str, str]
 
 
-def pack_optimiser(
-    optimiser: Mapping[str, Any], schedule: Mapping[str, Any]
-) -> tuple[Tensors, Texts]:
+def pack_optimiser(optimiser: State, schedule: State) -> tuple[Tensors, Texts]:
     """Return the states of an optimiser and of its schedule as tensors and texts.
 
     Parameters
@@ -63,7 +62,7 @@ def pack_optimiser(
 
 
 def unpack_optimiser(
-    tensors: Mapping[str, Tensor], texts: Mapping[str, str], own: Mapping[str, Any]
+    tensors: Mapping[str, Tensor], texts: Mapping[str, str], own: State
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the states that :func:`pack_optimiser` packed.
 
@@ -185,7 +184,7 @@ def gather_model(model: nn.Module, bare: nn.Module) -> nn.Module:
     return filled
 
 
-def gather_optimiser(state: Mapping[str, Any]) -> dict[str, Any]:
+def gather_optimiser(state: State) -> dict[str, Any]:
     """Return an optimiser's ``state_dict()`` with whole tensors; all processes have to call it."""
     tensors = {
         number: {name: whole(value) for name, value in values.items()}
@@ -200,7 +199,7 @@ def shard_model(tensors: Mapping[str, Tensor], model: nn.Module) -> dict[str, Te
     return {name: _as_held(tensor, own.get(name)) for name, tensor in tensors.items()}
 
 
-def shard_optimiser(state: Mapping[str, Any], optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+def shard_optimiser(state: State, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
     """Return an optimiser's whole state as `optimiser` holds it, sharded or not."""
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     held = {

@@ -45,15 +45,15 @@ class Teacher:
         check_number("temperature", self.temperature, above=0.0)
 
 
-def choose_teacher(path: str | Path, **settings: float) -> Teacher:
+def choose_teacher(path: str | Path, *, weight: float = 0.5, temperature: float = 1.0) -> Teacher:
     """Return a trained model as the teacher of a run.
 
     Parameters
     ----------
     path : str or Path
         The folder of a run (for its best model), of one of its checkpoints, or a file of weights.
-    **settings : float
-        `weight` and `temperature`, if they are not to be 0.5 and 1.
+    weight, temperature : float
+        See :class:`Teacher`.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def choose_teacher(path: str | Path, **settings: float) -> Teacher:
         If it is no such thing, or a number breaks its rule.
     """
     place = Path(path).resolve()
-    return Teacher(str(place), file_digest(teacher_files(place)[1]), **settings)
+    return Teacher(str(place), file_digest(teacher_files(place)[1]), weight, temperature)
 
 
 class Lesson(NamedTuple):

@@ -11,7 +11,7 @@ from fourierkernels.studies.engine.overview import overview, overview_table, stu
 from fourierkernels.studies.engine.planning import plan
 from fourierkernels.studies.engine.run import evaluate, train
 from fourierkernels.studies.engine.run_setup import Setup, folder_name, load_setup, setup
-from fourierkernels.studies.engine.settings import amended, read_settings
+from fourierkernels.studies.engine.settings import read_settings
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.teacher import Lesson, amend_teacher, choose_start
 from fourierkernels.studies.registry import choose_study
@@ -79,14 +79,14 @@ def choose_run(
         named["teacher"] = amend_teacher(None, lesson)
         run = setup(study, mixer=mixer, start=start, **named)
         own = replace(run.mixer, options=options)
-        return replace(run, mixer=own, recipe=amended(run.recipe, changes))
+        return replace(run, mixer=own, recipe=changes.over(run.recipe))
     earlier, _ = load_setup(resumed)
     named["teacher"] = amend_teacher(earlier.teacher, lesson)
     if start is not None:
         named["start"] = choose_start(start)
     if data is not None:
         named["data"] = setup(study, data=data).data
-    recipe = amended(earlier.recipe, changes)
+    recipe = changes.over(earlier.recipe)
     own = ChosenMixer(mixer or earlier.mixer.name, options or earlier.mixer.options)
     chosen = earlier.study if study == earlier.study.name else choose_study(study)
     return replace(earlier, study=chosen, recipe=recipe, mixer=own, **named)

@@ -55,6 +55,7 @@ from fourierkernels.studies.engine.prepared import WithLoss
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.state import (
     SCALER,
+    State,
     check_sharding,
     gather_for,
     gather_model,
@@ -241,7 +242,7 @@ class Engine(Trainer):  # type: ignore[misc]
         return bool(self.accelerator.gather(found.to(self.args.device)).all())
 
     def _fill(
-        self, folder: Path, model: nn.Module, optimiser: dict[str, Any], random: dict[str, Tensor]
+        self, folder: Path, model: nn.Module, optimiser: State, random: dict[str, Tensor]
     ) -> None:
         tensors, texts = pack_optimiser(optimiser, self.lr_scheduler.state_dict())
         if self.accelerator.scaler is not None:

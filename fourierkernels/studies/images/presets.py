@@ -58,7 +58,7 @@ little in so few updates. Queries and keys are then of unit size, so R begins at
 small language models.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe
@@ -135,16 +135,20 @@ def _small_model(*, image: int, patch: int) -> dict[str, Any]:
     return {"preset": "deit_tiny", "image": image, "patch": patch, **sizes}
 
 
-def _small_recipe(**settings: Any) -> Recipe:
-    shared: dict[str, Any] = {
-        "batch": 64,
-        "schedule": "cosine",
-        "optimiser": "adamw",
-        "weight_decay": 0.05,
-        "label_smoothing": 0.1,
-        "clip": 1.0,
-    }
-    return Recipe(**shared | settings)
+_SMALL = Recipe(
+    steps=1_500,
+    batch=64,
+    learning_rate=2e-3,
+    schedule="cosine",
+    warmup=150,
+    optimiser="adamw",
+    weight_decay=0.05,
+    label_smoothing=0.1,
+    clip=1.0,
+    evaluate_every=500,
+    save_every=500,
+    log_every=50,
+)
 
 
 PRESETS = {
@@ -160,7 +164,8 @@ PRESETS = {
             "hidden": 64,
             "std": 32**-0.5,
         },
-        recipe=_small_recipe(
+        recipe=replace(
+            _SMALL,
             steps=300,
             batch=32,
             learning_rate=5e-3,
@@ -176,28 +181,14 @@ PRESETS = {
         summary="4 layers of 4 heads of 16 features, 28 × 28 pixels (Fashion-MNIST): minutes on "
         "one core",
         model=_small_model(image=28, patch=7),
-        recipe=_small_recipe(
-            steps=1_500,
-            learning_rate=2e-3,
-            warmup=150,
-            evaluate_every=500,
-            save_every=500,
-            log_every=50,
-        ),
+        recipe=_SMALL,
         mixer_options=_FOURIER,
         augmentation=Augmentation(shift=2, flip=0.5),
     ),
     "cifar": ImagePreset(
         summary="4 layers of 4 heads of 16 features, 32 × 32 pixels in colour (CIFAR-10, -100)",
         model=_small_model(image=32, patch=4),
-        recipe=_small_recipe(
-            steps=3_000,
-            learning_rate=2e-3,
-            warmup=300,
-            evaluate_every=500,
-            save_every=500,
-            log_every=50,
-        ),
+        recipe=replace(_SMALL, steps=3_000, warmup=300),
         mixer_options=_FOURIER,
         augmentation=Augmentation(shift=4, flip=0.5),
     ),

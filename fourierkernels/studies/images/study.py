@@ -6,7 +6,7 @@ Images need pillow, which other studies do not: it is loaded when they are read.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,8 @@ class ImageStudy(Classification[ImagePreset, LabelledImages, VisionTransformer])
     ) -> VisionTransformer:
         """Return a model with random weights for the classes and the channels of a data set."""
         return VisionTransformer(
-            _config(
-                preset,
+            replace(
+                _config(preset),
                 channels=data.channels,
                 classes=len(data.vocabulary),
                 mixer=mixer.name,
@@ -274,6 +274,6 @@ def _write_preprocessing(file: Path, data: LabelledImages, side: int) -> None:
     write_text(file, json.dumps(rules, indent=2) + "\n")
 
 
-def _config(preset: ImagePreset, **changes: Any) -> VisionConfig:
+def _config(preset: ImagePreset) -> VisionConfig:
     sizes = dict(preset.model)
-    return vision_config(sizes.pop("preset"), **sizes, **changes)
+    return vision_config(sizes.pop("preset"), **sizes)

@@ -56,8 +56,9 @@ Presets ending in "small", and "tiny", are ours; each says its data.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 from fourierkernels.studies.lra.drawn import DRAWN
@@ -103,11 +104,6 @@ PUBLISHED_COUNTS = {
 }
 
 
-def small_options(dim: int, heads: int) -> dict[str, dict[str, Any]]:
-    """Return options for short sequences, for which fewer random features do."""
-    return {**as_sharp_as_softmax(dim, heads), "performer": {"features": 64}}
-
-
 def _of_text(steps: int, warmup: int, every: int) -> Recipe:
     """Return the recipe of the tasks that are read as text."""
     return Recipe(
@@ -149,10 +145,11 @@ def _of_pixels(examples: int, batch: int, rate: float, clip: float | None = None
 
 # P, as for ListOps; the layers do not share their parameters.
 _TEXT_OF_P = {"dim": 512, "hidden": 2048, "layers": 6, "heads": 8}
+_OWN: Mapping[str, int] = {}  # sizes of the model's preset
 
 
 def _published(
-    name: str, task: str, summary: str, recipe: Recipe, size: int, **sizes: int
+    name: str, task: str, summary: str, recipe: Recipe, size: int, sizes: Mapping[str, int] = _OWN
 ) -> ArenaPreset:
     place = TASKS.index(name)
     numbers = {mixer: row[place] for mixer, row in (PAPER | ARENA).items()}
@@ -168,14 +165,38 @@ def _published(
     )
 
 
+class _Sizes(TypedDict):
+    """Sizes of a small classifier."""
+
+    dim: int
+    layers: int
+    heads: int
+    hidden: int
+
+
+_SMALL = _Sizes(dim=64, hidden=128, layers=2, heads=4)
+_SMALLER = _Sizes(dim=32, hidden=64, layers=2, heads=2)
+_TINY = _Sizes(dim=32, hidden=64, layers=1, heads=2)
+
+
 def _small(
-    summary: str, task: str, data: str | None, model: dict[str, Any], recipe: Recipe
+    summary: str,
+    task: str,
+    data: str | None,
+    length: int,
+    recipe: Recipe,
+    *,
+    model: str | None = None,
+    sizes: _Sizes = _SMALL,
 ) -> ArenaPreset:
+    """Return a small model of ours; short sequences need fewer random features."""
+    shared = {"dropout": 0.0, "attention_dropout": None, "share_layers": False}
+    sharp = as_sharp_as_softmax(sizes["dim"], sizes["heads"])
     return ArenaPreset(
         summary=summary,
-        model=model,
+        model={"preset": model or task, "length": length, **sizes, **shared},
         recipe=recipe,
-        mixer_options=small_options(model["dim"], model["heads"]),
+        mixer_options={**sharp, "performer": {"features": 64}},
         data=data,
         task=task,
     )
@@ -199,14 +220,6 @@ def _recipe(steps: int, batch: int = 32, rate: float = 1e-3) -> Recipe:
     )
 
 
-def _sizes(preset: str, length: int, **changes: Any) -> dict[str, Any]:
-    own = {"dim": 64, "hidden": 128, "layers": 2, "heads": 4, "dropout": 0.0}
-    shared = {"attention_dropout": None, "share_layers": False}
-    return {"preset": preset, "length": length, **own, **shared, **changes}
-
-
-_TINY = _sizes("listops", 64, dim=32, layers=1, heads=2, hidden=64)
-
 PRESETS: dict[str, ArenaPreset] = {
     "listops": _published(
         "listops",
@@ -221,7 +234,7 @@ PRESETS: dict[str, ArenaPreset] = {
         "4,000 bytes; 6 layers of 512 features, 20,000 updates",
         _of_text(20_000, 8_000, 500),
         64,
-        **_TEXT_OF_P,
+        _TEXT_OF_P,
     ),
     "retrieval": _published(
         "retrieval",
@@ -255,49 +268,52 @@ PRESETS: dict[str, ArenaPreset] = {
         "listops_small; 1 layer of 32 features, 300 updates, seconds on one core",
         "listops",
         "listops_small",
-        _TINY | {"preset": "listops", "length": 64},
+        64,
         _recipe(300, rate=4e-3),
+        sizes=_TINY,
     ),
     "text_tiny": _small(
         "python_bytes; the first 128 bytes, 1 layer of 32 features, 80 updates",
         "text",
         "python_bytes",
-        _TINY | {"preset": "text", "length": 128},
+        128,
         _recipe(80, rate=4e-3),
+        sizes=_TINY,
     ),
     "image_tiny": _small(
         "digit_pixels; 64 pixels, 1 layer of 32 features, 300 updates",
         "image",
         "digit_pixels",
-        _TINY | {"preset": "image", "length": 64},
+        64,
         _recipe(300, rate=4e-3),
+        sizes=_TINY,
     ),
     "listops_small": _small(
         "listops_small; 2 layers of 64 features, 1,000 updates, a minute or two on one core",
         "listops",
         "listops_small",
-        _sizes("listops", 64),
+        64,
         _recipe(1000, rate=2e-3),
     ),
     "text_small": _small(
         "python_bytes; 256 bytes, 2 layers of 64 features, 200 updates",
         "text",
         "python_bytes",
-        _sizes("text", 256),
+        256,
         _recipe(200),
     ),
     "image_small": _small(
         "digit_pixels; 64 pixels, 2 layers of 64 features, 800 updates",
         "image",
         "digit_pixels",
-        _sizes("image", 64),
+        64,
         _recipe(800),
     ),
     "pathfinder_small": _small(
         "contours; 256 pixels, 2 layers of 64 features, 400 updates",
         "pathfinder",
         "contours",
-        _sizes("pathfinder", 256),
+        256,
         _recipe(400),
     ),
 }
@@ -306,8 +322,10 @@ PRESETS |= {
         f"{name}; {task.length} tokens, 2 layers of 32 features, 800 updates",
         name.partition("_")[0],
         name,
-        _sizes("listops", task.length, dim=32, heads=2, hidden=64),
+        task.length,
         _recipe(800, rate=4e-3),
+        model="listops",
+        sizes=_SMALLER,
     )
     for name, task in DRAWN.items()
 }
@@ -321,6 +339,6 @@ PRESETS["retrieval_small"] = _small(
     "any pairs; 128 bytes of each, 2 layers of 64 features, 300 updates",
     "retrieval",
     None,
-    _sizes("retrieval", 128),
+    128,
     _recipe(300),
 )

@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,8 +81,8 @@ class ArenaStudy(Classification[ArenaPreset, ArenaData, ArenaClassifier]):
 
         Mixers that cannot leave padding out get zeros in its place.
         """
-        config = _config(
-            preset,
+        config = replace(
+            _config(preset),
             vocabulary=data.tokens,
             classes=len(data.vocabulary),
             pairs=data.pairs,
@@ -223,6 +224,6 @@ def _is_published(preset: ArenaPreset, data: ArenaData) -> bool:
     return (data.counts["train"], data.counts["test"]) == PUBLISHED_COUNTS[name]
 
 
-def _config(preset: ArenaPreset, **changes: Any) -> ArenaConfig:
+def _config(preset: ArenaPreset) -> ArenaConfig:
     sizes = dict(preset.model)
-    return arena_config(sizes.pop("preset"), **sizes, **changes)
+    return arena_config(sizes.pop("preset"), **sizes)

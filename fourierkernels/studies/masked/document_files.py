@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,8 +133,7 @@ def build_document_files(
     if not home.is_dir():
         pieces = _learnt(caches / words[:32], source, size)
         digest = hashlib.sha256(key.encode() + pieces.model).hexdigest()
-        names = {"corpus": corpus, "source": source.name, "digest": digest, "length": length}
-        _build(home, names, source, pieces)
+        _build(home, _Names(corpus, source.name, digest, length), source, pieces)
     return open_document_files(home)
 
 
@@ -157,13 +156,22 @@ def _learnt(home: Path, source: DocumentSource, size: int) -> Pieces:
     return Pieces.load(home / PIECES)
 
 
-def _build(home: Path, names: Mapping[str, Any], source: DocumentSource, pieces: Pieces) -> None:
+class _Names(NamedTuple):
+    """What the facts of the files say of them besides counts."""
+
+    corpus: str
+    source: str
+    digest: str
+    length: int
+
+
+def _build(home: Path, names: _Names, source: DocumentSource, pieces: Pieces) -> None:
     remove_unfinished(home.parent)
 
     def fill(folder: Path) -> None:
         found: dict[str, dict[str, int]] = {name: {} for name in _COUNTED}
         for split in SPLITS:
-            writer = _Writer(folder / split, names["length"] - MARKED, number_type(len(pieces)))
+            writer = _Writer(folder / split, names.length - MARKED, number_type(len(pieces)))
             for document, ids in _encoded(source, split, pieces):
                 writer.add(document, ids)
             writer.end()
@@ -175,7 +183,7 @@ def _build(home: Path, names: Mapping[str, Any], source: DocumentSource, pieces:
             for name, count in writer.found.items():
                 found[name][split] = count
         pieces.save(folder / PIECES)
-        text = json.dumps({**names, **found}, indent=2) + "\n"
+        text = json.dumps({**names._asdict(), **found}, indent=2) + "\n"
         (folder / FACTS).write_text(text, encoding="utf-8")
 
     write_folder(home, fill)

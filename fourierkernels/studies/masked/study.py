@@ -10,6 +10,7 @@ same, no number depends on the other sequences of a batch. No padded place count
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,8 @@ class MaskedStudy(Study[MaskedPreset, DocumentFiles, PretrainingEncoder]):
         mixer = mixer.over(preset)
         kept = mixer.options.get(_KEPT, _HYBRID_LAYERS) if mixer.name == HYBRID else 0
         mixed = _in_layers(mixer)
-        config = _config(
-            preset,
+        config = replace(
+            _config(preset),
             vocabulary=len(data.pieces),
             mixer=mixed.name,
             mixer_options=mixed.options,
@@ -213,9 +214,9 @@ def _in_layers(mixer: ChosenMixer) -> ChosenMixer:
     return ChosenMixer(_HYBRID_MIXER, shared)
 
 
-def _config(preset: MaskedPreset, **changes: Any) -> EncoderConfig:
+def _config(preset: MaskedPreset) -> EncoderConfig:
     sizes = dict(preset.model)
-    return encoder_config(sizes.pop("preset"), **sizes, **changes)
+    return encoder_config(sizes.pop("preset"), **sizes)
 
 
 def _numbers(sums: MaskedSums) -> list[tuple[str, float, int]]:

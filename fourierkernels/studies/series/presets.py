@@ -49,8 +49,8 @@ as softmax does, l √D R²/3 = 1 with D features of a head; the seeds. Not as t
 The presets "tiny", "small" and "BasicMotions" are ours; the first two read any problem.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 from fourierkernels.studies.series.problems import PROBLEMS
@@ -121,7 +121,8 @@ def _as_in_z(problem: str) -> SeriesPreset:
     layers, dim, heads, hidden = _SIZES_OF_Z[problem]
     return _preset(
         problem,
-        {"preset": "zerveas", "layers": layers, "dim": dim, "heads": heads, "hidden": hidden},
+        "zerveas",
+        {"layers": layers, "dim": dim, "heads": heads, "hidden": hidden},
         _recipe(problem, epochs=400, batch=64),
         f"{layers} layer{'s' * (layers > 1)}, {dim} features, batch norm, 400 epochs",
     )
@@ -131,25 +132,28 @@ def _as_in_f(problem: str) -> SeriesPreset:
     epochs = _EPOCHS_OF_F[problem]
     return _preset(
         problem,
-        {"preset": "flowformer", "layers": 2, "dim": 512, "heads": 8, "hidden": 2048},
+        "flowformer",
+        {"layers": 2, "dim": 512, "heads": 8, "hidden": 2048},
         _recipe(problem, epochs=epochs, batch=16),
         f"2 layers, 512 features, {epochs} epochs",
     )
 
 
-def _preset(problem: str, model: dict[str, Any], recipe: Recipe, summary: str) -> SeriesPreset:
+def _preset(
+    problem: str, model: str, sizes: Mapping[str, int], recipe: Recipe, summary: str
+) -> SeriesPreset:
     paper = zip(("softmax", "fourier"), PAPER.get(problem, ()), strict=False)
     return SeriesPreset(
         summary=summary,
-        model=model,
+        model={"preset": model, **sizes},
         recipe=recipe,
-        mixer_options=as_sharp_as_softmax(model["dim"], model["heads"]),
+        mixer_options=as_sharp_as_softmax(sizes["dim"], sizes["heads"]),
         published={mixer: {ACCURACY: value} for mixer, value in paper},
         problem=problem,
     )
 
 
-def _small(summary: str, sizes: dict[str, Any], steps: int, rate: float) -> SeriesPreset:
+def _small(summary: str, sizes: Mapping[str, int], steps: int, rate: float) -> SeriesPreset:
     """Return a small model of ours for any problem, by one recipe."""
     return SeriesPreset(
         summary=summary,

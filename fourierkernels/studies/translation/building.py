@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from fourierkernels.foundation.files import remove_unfinished, write_folder
 from fourierkernels.studies.texts.token_files import FACTS, SPLITS, cache_folder, number_type
@@ -88,13 +88,12 @@ def build_pair_files(
     home = parent / hashlib.sha256(f"{key} {_LAYOUT}".encode()).hexdigest()[:32]
     if not home.is_dir():
         plan = _plan(source)
-        names: dict[str, Any] = {"corpus": corpus, "source": source.name, "digest": key}
         place = parent / f"bpe-{known[:28]}"
         bpe = _learnt(place, source, plan.parts, size) if given is None else given
         words = None
         if not shared:
             bpe, words = bpe.targets_first(_training_targets(source, plan.parts, bpe))
-        names |= {"languages": list(source.languages), "target_words": words}
+        names = _Names(corpus, source.name, key, list(source.languages), words)
         _build(home, names, source, plan, bpe, rule)
     return open_pair_files(home)
 
@@ -197,9 +196,19 @@ def _training_targets(source: PairSource, parts: Parts, bpe: Bpe) -> Iterator[li
         yield from bpe.encode([pair.target for pair, split in chunk if split == "train"])
 
 
+class _Names(NamedTuple):
+    """What the facts of the files say of them besides counts."""
+
+    corpus: str
+    source: str
+    digest: str
+    languages: list[str]
+    target_words: int | None
+
+
 def _build(
     home: Path,
-    names: Mapping[str, Any],
+    names: _Names,
     source: PairSource,
     plan: _Plan,
     bpe: Bpe,
@@ -214,7 +223,7 @@ def _build(
         shards = Shards(folder, classes, number_type(len(bpe)), UNKNOWN)
         for chunk in _chunks(source, plan.parts):
             sides = [bpe.encode([pair[side] for pair, _ in chunk]) for side in (0, 1)]
-            sides[1] = _known(sides[1], names["target_words"])
+            sides[1] = _known(sides[1], names.target_words)
             for ours, theirs, (_, split) in zip(*sides, chunk, strict=True):
                 reason = rule.reason(len(ours), len(theirs)) if split in filtered else None
                 if reason:
@@ -228,7 +237,7 @@ def _build(
             "copied": plan.copied,
         }
         bpe.save(folder / BPE)
-        text = json.dumps({**names, **facts}, indent=2) + "\n"
+        text = json.dumps({**names._asdict(), **facts}, indent=2) + "\n"
         (folder / FACTS).write_text(text, encoding="utf-8")
 
     write_folder(home, fill)

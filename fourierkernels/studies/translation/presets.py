@@ -88,7 +88,6 @@ it does without dropout, takes small batches and many updates, and lets the rate
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from fourierkernels.studies.engine.recipe import Preset, Recipe, as_sharp_as_softmax
 from fourierkernels.studies.translation.classes import BUDGET, ENDS, OFFSET
@@ -181,31 +180,28 @@ def _report(dim: int) -> Recipe:
     )
 
 
-def _small_recipe(**settings: Any) -> Recipe:
-    """Return the same recipe for a small model, with one batch an update and clipped gradients."""
-    shared: dict[str, Any] = {
-        "batch": 1,
-        "schedule": "inverse_root",
-        "betas": (0.9, 0.98),
-        "epsilon": 1e-9,
-        "label_smoothing": 0.1,
-        "clip": 1.0,
-    }
-    return Recipe(**shared | settings)
+# For a small model, with one batch an update and clipped gradients.
+_SMALL = Recipe(
+    steps=600,
+    batch=1,
+    learning_rate=4e-3,
+    schedule="inverse_root",
+    warmup=150,
+    betas=(0.9, 0.98),
+    epsilon=1e-9,
+    label_smoothing=0.1,
+    clip=1.0,
+    evaluate_every=200,
+    save_every=200,
+    log_every=20,
+)
 
 
 PRESETS = {
     "tiny": TranslationPreset(
         summary="2 + 2 layers, 64 features, 2,000 subwords: a few minutes on one core",
         model={"size": "tiny", "length": 64},
-        recipe=_small_recipe(
-            steps=600,
-            learning_rate=4e-3,
-            warmup=150,
-            evaluate_every=200,
-            save_every=200,
-            log_every=20,
-        ),
+        recipe=_SMALL,
         most_words=2_000,
         positions=200,
         budget=2_000,
@@ -213,7 +209,8 @@ PRESETS = {
     "little": TranslationPreset(
         summary="2 + 2 layers, 96 features, 2,000 subwords, many small updates: the book's study",
         model={"size": "tiny", "dim": 96, "hidden": 256, "length": 64, "dropout": 0.0},
-        recipe=_small_recipe(
+        recipe=replace(
+            _SMALL,
             steps=5_000,
             learning_rate=3e-3,
             schedule="linear",
@@ -229,16 +226,7 @@ PRESETS = {
     "drawn": TranslationPreset(
         summary="drawn sentences; 1 + 1 layers, 64 features, 600 updates: seconds on one core",
         model={**_ONE_LAYER, "length": 16, "dropout": 0.0},
-        recipe=_small_recipe(
-            steps=600,
-            learning_rate=4e-3,
-            schedule="linear",
-            warmup=60,
-            label_smoothing=0.0,
-            evaluate_every=200,
-            save_every=200,
-            log_every=20,
-        ),
+        recipe=replace(_SMALL, schedule="linear", warmup=60, label_smoothing=0.0),
         mixer_options={
             "fourier": {"mixer_options": _SHARP, "decoder_options": _SHARP},
             "fourier_encoder": {"mixer_options": _SHARP},
@@ -251,7 +239,8 @@ PRESETS = {
     "small": TranslationPreset(
         summary="3 + 3 layers, 256 features, 8,000 subwords: hours on a CPU, see --plan",
         model={"size": "small", "length": 128},
-        recipe=_small_recipe(
+        recipe=replace(
+            _SMALL,
             steps=2_000,
             learning_rate=1.5e-3,
             warmup=400,
