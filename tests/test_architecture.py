@@ -21,6 +21,39 @@ LONGEST_FUNCTION = 40
 # Nine files in ten end by 300 lines, none goes on beyond 400: the house has fewer, larger files.
 SHORT_FILE, SHORT_SHARE, LONGEST_FILE = 300, 0.9, 400
 
+# Rooms in which options travel as objects, and what may take a bag nevertheless: a function, or all
+# functions of a folder, with the reason.
+WITHOUT_BAGS = ("checkpoints", "diagnostics", "report", "studies")
+BAGS = ("Mapping[str, Any]", "dict[str, Any]")
+_OF_TORCH = "arguments of another's call, which are handed on as they came"
+_HOOK = "a hook, whose signature transformers dictates"
+TAKE_BAGS = {
+    "checkpoints/recorders/": _OF_TORCH,
+    "diagnostics/networks/lipschitz.py:layer_lipschitz": _OF_TORCH,
+    "diagnostics/networks/lipschitz.py:_of_its_input": _OF_TORCH,
+    "report/during_training.py:on_step_end": _HOOK,
+    "studies/engine/prepared.py:forward": _HOOK,
+    "studies/engine/rhythm.py:on_train_begin": _HOOK,
+    "studies/engine/rhythm.py:on_step_end": _HOOK,
+    "studies/engine/rhythm.py:on_evaluate": _HOOK,
+    "studies/engine/rhythm.py:on_log": _HOOK,
+    "studies/engine/trainer.py:_prepare_for_training": _HOOK,
+    "studies/engine/trainer.py:evaluate": _HOOK,
+    "studies/engine/trainer.py:training_step": _HOOK,
+    "studies/engine/run_setup.py:setup": "fields of Recipe, typed in notebooks; replace() checks",
+}
+# Names for a bag, of which each says whose keys it has.
+NAMED_BAGS = {
+    "checkpoints/contexts.py:Kept": "hooks of a torch module",
+    "checkpoints/options.py:Config": "JSON of a network, with the keys of whoever wrote it",
+    "checkpoints/recorders/weighing.py:Found": _OF_TORCH,
+    "diagnostics/moments.py:State": "sums of any statistic, as files of shards hold them",
+    "studies/control/levers.py:Step": "what gymnasium's step returns",
+    "studies/engine/checkpoints.py:Entry": "the history of transformers' Trainer",
+    "studies/engine/comparison_table.py:Row": "a row of a CSV file, whose columns a study names",
+    "studies/engine/state.py:State": "what state_dict() of torch returns",
+}
+
 
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -196,6 +229,35 @@ def test_functions_are_short(room: str) -> None:
         functions = [node for node in ast.walk(parsed(path)) if isinstance(node, kinds)]
         long = {f.name: code_lines(f) for f in functions if code_lines(f) > LONGEST_FUNCTION}
         assert not long, relative(path)
+
+
+def bags_taken(path: Path) -> Iterator[str]:
+    """Yield the functions of a file that take options by any name."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+            kinds = [ast.unparse(one.annotation) for one in arguments if one.annotation is not None]
+            if given.kwarg is not None or any(bag in kind for kind in kinds for bag in BAGS):
+                yield f"{relative(path)}:{node.name}"
+
+
+def bags_named(path: Path) -> Iterator[str]:
+    """Yield the names that a file gives to a type of mapping with any values."""
+    for node in parsed(path).body:
+        if isinstance(node, ast.Assign) and any(bag in ast.unparse(node.value) for bag in BAGS):
+            yield from (f"{relative(path)}:{ast.unparse(target)}" for target in node.targets)
+
+
+def test_options_travel_as_objects() -> None:
+    files = [path for room in WITHOUT_BAGS for path in FILES_OF[room]]
+    taken = [name for path in files for name in bags_taken(path)]
+    folders = tuple(name for name in TAKE_BAGS if name.endswith("/"))
+    assert {name for name in taken if not name.startswith(folders)} == {
+        name for name in TAKE_BAGS if name not in folders
+    }
+    assert all(any(name.startswith(folder) for name in taken) for folder in folders)
+    assert {name for path in files for name in bags_named(path)} == set(NAMED_BAGS)
 
 
 def test_nine_files_in_ten_are_short_and_none_is_long() -> None:
