@@ -177,20 +177,21 @@ def test_other_points_have_no_axes(shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("tol", [1e-12, 1e-8, 1e-5, 1e-2])
 @pytest.mark.parametrize("kernel", ["gaussian", "fourier1", "fourier4"])
 def test_sums_keep_their_error_on_and_off_a_grid(dim: int, tol: float, kernel: str) -> None:
-    """Clustered points, a far one, weights of all sizes, few and many queries."""
+    """Clustered points, a far one, weights of all sizes, few and many queries, no responses."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=(40, dim)), 1e-6 * rng.normal(size=(9, dim))])
     x[0] = 9.0
     axes = [np.linspace(-9.5, 9.5, count) for count in (12, 9, 7)[:dim]]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, dim)
+    responses = rng.normal(size=(49, 2))
     options = {"kernel": kernel, "radius": 1.5, "weights": rng.uniform(size=49) ** 4}
-    options["responses"] = rng.normal(size=(49, 2))
-    for at in (grid, grid[rng.permutation(len(grid))], grid[:1]):
+    queries = (grid, grid[rng.permutation(len(grid))], grid[:1])
+    for at, options["responses"] in itertools.product(queries, (None, responses)):
         exact = kernel_sum(x, at, method="reference", **options)
         fast = kernel_sum(x, at, method="bandlimited", tol=tol, refine=False, **options)
         assert np.all(np.abs(fast.totals() - exact.totals()) <= fast.error)
         gap = np.abs(fast.numerator - exact.numerator * np.ldexp(1.0, exact.exponent)[:, None])
-        assert np.all(gap <= 4.0 * fast.error[:, None] * np.abs(options["responses"]).max())
+        assert np.all(gap <= 4.0 * fast.error[:, None] * np.abs(responses).max())
 
 
 def test_the_choice_is_moments_for_many_points_on_the_line_alone() -> None:
