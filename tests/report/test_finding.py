@@ -85,9 +85,19 @@ def test_what_is_shared_beyond_positions_has_a_sentence_of_its_own() -> None:
     assert "they share 0.0%" in found.sentences[1]
 
 
-def test_heads_are_not_said_to_share_what_random_heads_do_not() -> None:
-    found = head_finding(report(trained=summary([0.4]), entropy=summary([0.5])))
-    assert "nearer to each other than random heads with rows of equal entropy" in found.sentences[0]
+@pytest.mark.parametrize(
+    ("control", "claim"),
+    [
+        (
+            0.5,
+            "nearer to each other than random heads with rows of equal entropy: 0.400 against 0.5",
+        ),
+        (0.2, "farther apart than random heads with rows of equal entropy: 0.400 against 0.200"),
+    ],
+)
+def test_heads_are_not_said_to_share_what_random_heads_do_not(control: float, claim: str) -> None:
+    found = head_finding(report(trained=summary([0.4]), entropy=summary([control])))
+    assert claim in found.sentences[0]
     assert "share" not in " ".join(found.sentences)
 
 

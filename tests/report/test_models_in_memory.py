@@ -200,10 +200,11 @@ def test_random_weights_may_be_given(tiny: Tiny) -> None:
     model, untrained, ids = Plain(), Plain().train(), torch.arange(12).reshape(2, 6)
     nn.init.normal_(model.embed.weight, std=5.0)
     with unchanged(untrained):
-        report = head_report(model, ids, baseline=untrained, **QUICK)
+        report = head_report(model, ids, baseline=untrained, **QUICK | {"controls": ["entropy"]})
     random = report.summaries()["random"]
     alone = head_report(untrained, ids, baseline=False, **QUICK)
     np.testing.assert_array_equal(random.distances, alone.summaries()["trained"].distances)
+    assert (report.controls()["entropy"].mean > random.mean).all()  # the trained rows are sharper
     assert report.origin["options"]["baseline"] == "Plain"
     with pytest.raises(ValueError, match="baseline must be True or False for"):
         head_report(tiny("bert"), TEXTS, baseline=untrained)

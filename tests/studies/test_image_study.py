@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,9 +173,19 @@ def test_sums_do_not_depend_on_batches_or_processes(
     assert whole[:2] == pytest.approx((losses.item(), right.item()))
 
 
-def test_few_images_are_spread_over_the_split(digits: LabelledImages) -> None:
+def test_few_images_are_spread_over_the_split(
+    digits: LabelledImages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They lie in the order of their classes in a folder."""
     assert images.measured_places(1000, 10) == list(range(0, 1000, 100))
+    read: list[int] = []
+    plain = images.ImageStudy.examples
+
+    def examples(*given: Any) -> Any:
+        read.extend(given[-1])
+        return plain(*given)
+
+    monkeypatch.setattr(images.ImageStudy, "examples", examples)
     rows = images.STUDY.measure(
         images.PRESETS["digits"],
         digits,
@@ -188,6 +199,7 @@ def test_few_images_are_spread_over_the_split(digits: LabelledImages) -> None:
         ("top-5", 20),
         ("cross-entropy", 20),
     ]
+    assert read == images.measured_places(digits.counts["test"], 20)
 
 
 def test_top_5_is_left_out_of_five_classes_and_missing_splits_are_told(tmp_path: Path) -> None:

@@ -189,9 +189,9 @@ def test_loss_is_the_sum_of_the_means_over_words_and_pairs(data: DocumentFiles) 
     assert sum(parts) / 4 == pytest.approx(loss, rel=1e-5)
 
 
-@pytest.mark.parametrize(("mixer", "reads"), [("softmax", False), ("fnet", True)])
+@pytest.mark.parametrize(("mixer", "least", "most"), [("softmax", 0, 1e-6), ("fnet", 1e-4, 1)])
 def test_only_mixers_without_a_mask_read_padding(
-    mixer: str, reads: bool, data: DocumentFiles
+    mixer: str, least: float, most: float, data: DocumentFiles
 ) -> None:
     """Another vector at padded places changes FNet, and BERT not at all."""
     model = model_of(data, mixer)
@@ -201,7 +201,7 @@ def test_only_mixers_without_a_mask_read_padding(
         model.encoder.words.weight[PADDING] = torch.linspace(-1, 1, 64)
         after = masked_sums(model, Measurement(data, "test", wrong="other_document"))
     assert (batch["tokens"] == PADDING).any()
-    assert (abs(before.pair_loss - after.pair_loss) > 1e-6) is reads
+    assert least <= abs(before.pair_loss - after.pair_loss) <= most
 
 
 def test_hybrid_has_attention_in_its_last_layers(data: DocumentFiles) -> None:
