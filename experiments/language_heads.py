@@ -47,12 +47,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fourierkernels.cli.head_stages import (
-    even_windows,
-    maps_of,
-    measure_stages,
-    untrained_network,
-)
+from fourierkernels.cli.head_stages import even_windows, maps_of, measure_stages, untrained_network
 from fourierkernels.diagnostics import chance_distances, head_distances, head_share
 from fourierkernels.diagnostics.summary import HeadAccumulator, HeadSummary
 from fourierkernels.foundation.provenance import write_study

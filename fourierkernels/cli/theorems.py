@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from fourierkernels.cli.output import (
-    Names,
-    check_file,
-    check_picture,
-    write_picture,
-)
+from fourierkernels.cli.output import Names, check_file, check_picture, write_picture
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.foundation.files import write_table
 from fourierkernels.foundation.progress import tracked

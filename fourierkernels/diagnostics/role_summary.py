@@ -8,13 +8,7 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.diagnostics.chance import visible_keys
 from fourierkernels.diagnostics.maps import check_probabilities
-from fourierkernels.diagnostics.moments import (
-    LEAST_TEXTS,
-    LEVEL,
-    RunningMoments,
-    State,
-    t_interval,
-)
+from fourierkernels.diagnostics.moments import LEAST_TEXTS, LEVEL, RunningMoments, State, t_interval
 from fourierkernels.diagnostics.roles import ROLES, RoleTokens, check_roles, role_weights
 from fourierkernels.foundation.arrays import BoolArray, FloatArray, IntArray
 from fourierkernels.foundation.validation import as_real

@@ -29,12 +29,7 @@ from fourierkernels.estimators.kept import Kept, Sources
 from fourierkernels.estimators.radius import choose_radius
 from fourierkernels.estimators.streams.fitting import StreamFit, continued, fit_stream, options_of
 from fourierkernels.estimators.streams.sources import Source
-from fourierkernels.estimators.weights import (
-    WEIGHTINGS,
-    SampleRows,
-    fitted_weights,
-    whole_rows,
-)
+from fourierkernels.estimators.weights import WEIGHTINGS, SampleRows, fitted_weights, whole_rows
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.kernels import Kernel, as_kernel
 from fourierkernels.kernels.periodic import wrapped

@@ -32,11 +32,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fourierkernels.estimators.lattice import (
-    coincide_by_rounding,
-    copied_places,
-    distinct_places,
-)
+from fourierkernels.estimators.lattice import coincide_by_rounding, copied_places, distinct_places
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_choice, check_weights
 

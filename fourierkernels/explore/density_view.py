@@ -9,11 +9,7 @@ from numpy.typing import ArrayLike
 
 from fourierkernels.estimators import KernelDensity
 from fourierkernels.estimators.checks import TiedDataWarning, silenced
-from fourierkernels.estimators.radius import (
-    GAUSSIAN_RULES,
-    RADIUS_RULES,
-    normal_reference,
-)
+from fourierkernels.estimators.radius import GAUSSIAN_RULES, RADIUS_RULES, normal_reference
 from fourierkernels.estimators.radius.sample import tie_limit
 from fourierkernels.estimators.radius.spectral import pilot
 from fourierkernels.estimators.radius.spectrum import KernelScore, SampleSpectrum, settled

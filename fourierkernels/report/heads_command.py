@@ -5,12 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fourierkernels.checkpoints import (
-    TextFile,
-    read_images,
-    read_sounds,
-    read_texts,
-)
+from fourierkernels.checkpoints import TextFile, read_images, read_sounds, read_texts
 from fourierkernels.checkpoints.input_files import FileFolder, Pairs
 from fourierkernels.foundation.console import standard_output
 from fourierkernels.report.files import check_folder

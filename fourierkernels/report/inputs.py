@@ -15,10 +15,7 @@ from fourierkernels.checkpoints import (
     read_sounds,
     read_texts,
 )
-from fourierkernels.checkpoints.batches import (
-    as_batches,
-    holds_batches,
-)
+from fourierkernels.checkpoints.batches import as_batches, holds_batches
 from fourierkernels.checkpoints.formats.package_models import refuse_unread
 from fourierkernels.checkpoints.input_files import SOUND_FORMATS
 from fourierkernels.checkpoints.word_lists import find_words

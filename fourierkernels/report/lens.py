@@ -14,11 +14,7 @@ from fourierkernels.checkpoints.options import Config, LoadOptions
 from fourierkernels.diagnostics.networks.attribution import HeadAttribution, attribute_heads
 from fourierkernels.diagnostics.networks.effects import HeadEffects, Place, head_effects
 from fourierkernels.diagnostics.networks.generation import Generation, generate
-from fourierkernels.diagnostics.networks.layers import (
-    HeadLayer,
-    check_whole_maps,
-    layer_number,
-)
+from fourierkernels.diagnostics.networks.layers import HeadLayer, check_whole_maps, layer_number
 from fourierkernels.diagnostics.networks.losses import check_trained_head, choose_loss, token_scores
 from fourierkernels.diagnostics.networks.samples import HeadSample, head_samples
 from fourierkernels.foundation.arrays import FloatArray

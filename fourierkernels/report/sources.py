@@ -8,15 +8,8 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from fourierkernels.checkpoints import (
-    Checkpoint,
-    CheckpointFiles,
-)
-from fourierkernels.checkpoints.batches import (
-    Batches,
-    batch_rows,
-    tensors_digest,
-)
+from fourierkernels.checkpoints import Checkpoint, CheckpointFiles
+from fourierkernels.checkpoints.batches import Batches, batch_rows, tensors_digest
 from fourierkernels.checkpoints.contexts import check_device, left_as_it_was
 from fourierkernels.checkpoints.in_memory import batch_checkpoint, model_checkpoint, model_tokenizer
 from fourierkernels.checkpoints.load import load_files

@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 from scipy import fft, special
 
 from fourierkernels.foundation.arrays import ComplexArray, FloatArray, IntArray
-from fourierkernels.ops.cpu.spreading import (
-    Lattice,
-    add_moments,
-    gather,
-    spread,
-    sum_polynomials,
-)
+from fourierkernels.ops.cpu.spreading import Lattice, add_moments, gather, spread, sum_polynomials
 from fourierkernels.sums.coordinates import Box, Grid
 
 _DEGREES = 8  # of all polynomials here

@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from fourierkernels.kernels import Kernel
-from fourierkernels.theorems.measure import (
-    Bound,
-    ErrorMeasure,
-    Setting,
-    order_at_points,
-)
+from fourierkernels.theorems.measure import Bound, ErrorMeasure, Setting, order_at_points
 from fourierkernels.theory.densities import Density
 from fourierkernels.theory.rates import (
     RadiusLaw,

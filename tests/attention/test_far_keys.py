@@ -8,11 +8,7 @@ from plain_attention import draw, relative_error
 from tolerances import TOLERANCE
 from torch import Tensor
 
-from fourierkernels.attention import (
-    fourier_attention,
-    fourier_features,
-    linear_fourier_attention,
-)
+from fourierkernels.attention import fourier_attention, fourier_features, linear_fourier_attention
 from fourierkernels.attention.linear import linear_fourier_state, linear_fourier_step
 
 B, H, N, D = 2, 3, 12, 4

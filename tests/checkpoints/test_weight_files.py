@@ -16,11 +16,7 @@ from tiny_models_of_ours import encoder, language
 
 from fourierkernels import models
 from fourierkernels.checkpoints.find import find_checkpoint
-from fourierkernels.checkpoints.load import (
-    Checkpoint,
-    load_checkpoint,
-    load_tokenizer,
-)
+from fourierkernels.checkpoints.load import Checkpoint, load_checkpoint, load_tokenizer
 from fourierkernels.models import save_model
 
 Tiny = Callable[[str], Path]

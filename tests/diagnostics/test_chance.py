@@ -15,11 +15,7 @@ from fourierkernels.diagnostics import (
     head_share,
     sharpened_maps,
 )
-from fourierkernels.diagnostics.chance import (
-    OWN,
-    permuted_maps,
-    visible_keys,
-)
+from fourierkernels.diagnostics.chance import OWN, permuted_maps, visible_keys
 from fourierkernels.diagnostics.controls import CONTROLS, control_names
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC, MAPS
 from fourierkernels.diagnostics.maps import row_entropies

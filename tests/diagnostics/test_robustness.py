@@ -6,12 +6,7 @@ from torch import nn
 
 from fourierkernels.checkpoints import attention_calls
 from fourierkernels.diagnostics import network_lipschitz, respond, steepest
-from fourierkernels.models import (
-    LanguageModel,
-    VisionTransformer,
-    language_config,
-    vision_config,
-)
+from fourierkernels.models import LanguageModel, VisionTransformer, language_config, vision_config
 
 KERNELS = ("softmax", "gaussian", "fourier")
 TOKENS = torch.tensor([[3, 1, 4, 1, 5]])

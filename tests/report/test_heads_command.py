@@ -15,12 +15,7 @@ from tiny_checkpoints import MINILM, needs_minilm
 from typer.testing import CliRunner
 
 from fourierkernels import cli
-from fourierkernels.diagnostics import (
-    SPREADS,
-    HeadProfile,
-    summarise_maps,
-    summarise_statistics,
-)
+from fourierkernels.diagnostics import SPREADS, HeadProfile, summarise_maps, summarise_statistics
 from fourierkernels.diagnostics.profile import HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.report import HeadReport, figures, files, heads_command, terminal
 

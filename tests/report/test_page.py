@@ -11,24 +11,14 @@ import numpy as np
 import pytest
 from pages import dumped, embedded, in_a_browser
 
-from fourierkernels.diagnostics import (
-    METRICS,
-    HeadProfile,
-    summarise_maps,
-    summarise_statistics,
-)
+from fourierkernels.diagnostics import METRICS, HeadProfile, summarise_maps, summarise_statistics
 from fourierkernels.diagnostics.distances import DEFAULT_METRIC
 from fourierkernels.diagnostics.profile import Example, HeadImportance, HeadPruning, PruningCurve
 from fourierkernels.diagnostics.resampling import NullComparison
 from fourierkernels.report.content import ReportContent
 from fourierkernels.report.figures import CIVIDIS
 from fourierkernels.report.notes import decimals
-from fourierkernels.report.page import (
-    document,
-    page_html,
-    unpack_weights,
-    write_page,
-)
+from fourierkernels.report.page import document, page_html, unpack_weights, write_page
 
 Make = Callable[..., ReportContent]
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>\u2028&amp;"

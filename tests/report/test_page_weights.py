@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from fourierkernels.report.page import (
-    MOST_WEIGHTS,
-    kept_shapes,
-    pack_weights,
-    unpack_weights,
-)
+from fourierkernels.report.page import MOST_WEIGHTS, kept_shapes, pack_weights, unpack_weights
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3, 4, 5)])

@@ -19,12 +19,7 @@ from fourierkernels.studies.engine.contenders import PILOT, Contender, Network
 from fourierkernels.studies.engine.controls import NO_EVIDENCE, Baseline, Contest
 from fourierkernels.studies.engine.judge import Judge
 from fourierkernels.studies.engine.paper_table import PaperTable
-from fourierkernels.studies.engine.power import (
-    Values,
-    binomial_error,
-    smallest_gain,
-    widest_reach,
-)
+from fourierkernels.studies.engine.power import Values, binomial_error, smallest_gain, widest_reach
 from fourierkernels.studies.engine.reproduce_command import Asked, smallest_gains
 from fourierkernels.studies.engine.reproduction import reproduce, rewrite
 from fourierkernels.studies.registry import STUDIES

@@ -14,11 +14,7 @@ from study_cases import CASES, add_ninth
 from training_runs import error_of, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
-from fourierkernels.studies.engine.checkpoints import (
-    checkpoint_steps,
-    last_checkpoint,
-    read_curve,
-)
+from fourierkernels.studies.engine.checkpoints import checkpoint_steps, last_checkpoint, read_curve
 from fourierkernels.studies.engine.classification import Classification
 from fourierkernels.studies.engine.mixers import ChosenMixer
 from fourierkernels.studies.engine.planning import plan

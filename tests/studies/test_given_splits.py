@@ -18,10 +18,7 @@ from fourierkernels.studies.translation.classes import BatchRule
 from fourierkernels.studies.translation.corpora import read_bitext
 from fourierkernels.studies.translation.pair_files import PairFiles
 from fourierkernels.studies.translation.study import remarks
-from fourierkernels.studies.translation.translation_measures import (
-    translate_split,
-    validation_sums,
-)
+from fourierkernels.studies.translation.translation_measures import translate_split, validation_sums
 
 ROOM = 30  # tokens of a sentence that the model of the tests reads
 ODD = [  # longer than 50 subwords, sides that differ by more than 20, alike, and an empty one

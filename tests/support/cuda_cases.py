@@ -9,14 +9,7 @@ from plain_attention import draw
 from torch import Tensor
 
 from fourierkernels.attention import fourier_attention
-from fourierkernels.ops.arguments import (
-    Cotangents,
-    Gradients,
-    Inputs,
-    Options,
-    Rows,
-    Saved,
-)
+from fourierkernels.ops.arguments import Cotangents, Gradients, Inputs, Options, Rows, Saved
 from fourierkernels.ops.cuda.attention import backward, forward
 
 

@@ -7,12 +7,7 @@ import pytest
 
 from fourierkernels.kernels import FourierKernel
 from fourierkernels.theorems import THEOREMS, Case, Setting, rate_table, verify
-from fourierkernels.theorems.decay import (
-    decay,
-    face_decay,
-    polynomial_degree,
-    product_decay,
-)
+from fourierkernels.theorems.decay import decay, face_decay, polynomial_degree, product_decay
 from fourierkernels.theorems.measure import central_points
 from fourierkernels.theorems.theorem_table import run
 from fourierkernels.theory import mise, optimum, regression_at_radius, sharp_radius

@@ -10,18 +10,10 @@ import torch
 from torch import nn
 
 from fourierkernels.checkpoints.batches import Row, joined
-from fourierkernels.checkpoints.checkpoint import (
-    AttentionPart,
-    Checkpoint,
-    Ids,
-    Names,
-)
+from fourierkernels.checkpoints.checkpoint import AttentionPart, Checkpoint, Ids, Names
 from fourierkernels.checkpoints.contexts import device_of
 from fourierkernels.checkpoints.formats.request import must_run
-from fourierkernels.checkpoints.formats.transformers_networks import (
-    CallsOfPart,
-    place_within,
-)
+from fourierkernels.checkpoints.formats.transformers_networks import CallsOfPart, place_within
 from fourierkernels.checkpoints.recorders.call import AttentionCall
 from fourierkernels.checkpoints.recorders.recording import recording
 from fourierkernels.foundation.arrays import BoolArray

@@ -12,11 +12,7 @@ from torch import Tensor, nn
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.options import Config
 from fourierkernels.checkpoints.word_lists import WordList
-from fourierkernels.models.tensor_files import (
-    load_exactly,
-    read_tensors,
-    without_wrappers,
-)
+from fourierkernels.models.tensor_files import load_exactly, read_tensors, without_wrappers
 
 
 @dataclass(frozen=True)

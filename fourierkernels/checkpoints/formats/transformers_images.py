@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fourierkernels.checkpoints.checkpoint import (
-    Checkpoint,
-)
+from fourierkernels.checkpoints.checkpoint import Checkpoint
 from fourierkernels.checkpoints.find import CheckpointFiles
 from fourierkernels.checkpoints.formats.image_networks import ImageCheckpoint, read_preprocessing
 from fourierkernels.checkpoints.formats.request import as_pair

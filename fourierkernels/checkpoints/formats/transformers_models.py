@@ -30,11 +30,7 @@ from fourierkernels.checkpoints.formats.transformers_weights import (
 )
 from fourierkernels.checkpoints.memory import check_size
 from fourierkernels.checkpoints.options import Config
-from fourierkernels.models.tensor_files import (
-    check_uncompressed,
-    read_tensors,
-    without_wrappers,
-)
+from fourierkernels.models.tensor_files import check_uncompressed, read_tensors, without_wrappers
 
 Loaded = tuple[Any, tuple[str, ...], tuple[str, ...]]  # a network, what is untrained, and notes
 

@@ -18,12 +18,7 @@ from fourierkernels.checkpoints.recorders.departures import NESTED, departure, i
 from fourierkernels.checkpoints.recorders.facts import READ, Fact
 from fourierkernels.checkpoints.recorders.flow import place_of, tensors_in
 from fourierkernels.checkpoints.recorders.following import Following
-from fourierkernels.checkpoints.recorders.operations import (
-    PARTS,
-    VIEWS,
-    Step,
-    told_of,
-)
+from fourierkernels.checkpoints.recorders.operations import PARTS, VIEWS, Step, told_of
 from fourierkernels.checkpoints.recorders.replay import settle
 from fourierkernels.checkpoints.recorders.weighing import Found
 

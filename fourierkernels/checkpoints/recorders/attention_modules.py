@@ -12,11 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fourierkernels.attention.multihead import MultiheadCore
-from fourierkernels.checkpoints.recorders.call import (
-    RecordedCalls,
-    Recorder,
-    attention_call,
-)
+from fourierkernels.checkpoints.recorders.call import RecordedCalls, Recorder, attention_call
 from fourierkernels.checkpoints.recorders.slabs import (
     MapRows,
     cut_rows,

@@ -17,12 +17,7 @@ from torch import Tensor, nn
 from fourierkernels.checkpoints import recording
 from fourierkernels.checkpoints.checkpoint import layer_calls
 from fourierkernels.checkpoints.recorders.gates import edited_heads
-from fourierkernels.diagnostics.networks.importance import (
-    Probe,
-    Selects,
-    every_call,
-    make_probe,
-)
+from fourierkernels.diagnostics.networks.importance import Probe, Selects, every_call, make_probe
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.foundation.validation import check_integer
 

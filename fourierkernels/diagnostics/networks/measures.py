@@ -25,10 +25,7 @@ from fourierkernels.diagnostics.networks.passes import HeadsOfSlabs, SlabMeasure
 from fourierkernels.diagnostics.networks.samples import HeadSample
 from fourierkernels.diagnostics.resampling import NullAccumulator, NullComparison
 from fourierkernels.diagnostics.slabs import MapSlab, SlabDistances, SlabStatistics
-from fourierkernels.diagnostics.statistic_summary import (
-    StatisticAccumulator,
-    StatisticSummary,
-)
+from fourierkernels.diagnostics.statistic_summary import StatisticAccumulator, StatisticSummary
 from fourierkernels.diagnostics.statistics import (
     KEYS,
     MARKS,

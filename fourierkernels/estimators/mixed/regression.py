@@ -5,11 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fourierkernels.estimators.checks import (
-    report_undefined,
-    unchanged_on_failure,
-    warn_of_copies,
-)
+from fourierkernels.estimators.checks import report_undefined, unchanged_on_failure, warn_of_copies
 from fourierkernels.estimators.design import DesignFit, aicc_score, gcv_score, loo_score
 from fourierkernels.estimators.mixed.base import MixedEstimator, check_estimator
 from fourierkernels.estimators.mixed.choice import MixedDesign, search

@@ -13,12 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from fourierkernels.foundation.files import force_to_disk, lock_file
-from fourierkernels.foundation.records import (
-    append_line,
-    read_record,
-    record_line,
-    whole_lines,
-)
+from fourierkernels.foundation.records import append_line, read_record, record_line, whole_lines
 from fourierkernels.simulation.sweep.cells import Cell, Outcome
 from fourierkernels.simulation.sweep.grid import Sweep
 

@@ -20,12 +20,7 @@ from typing import ClassVar, Self
 from fourierkernels.foundation.workers import one_thread
 from fourierkernels.studies.engine.comparison_table import LEVEL, Cell, Row, Table, same_columns
 from fourierkernels.studies.engine.contenders import PILOT, Choices, Network, Stage, Tuning
-from fourierkernels.studies.engine.controls import (
-    CONTROL_MIXERS,
-    NO_EVIDENCE,
-    Baseline,
-    Evidence,
-)
+from fourierkernels.studies.engine.controls import CONTROL_MIXERS, NO_EVIDENCE, Baseline, Evidence
 from fourierkernels.studies.engine.data_sets import Need, refuse_missing
 from fourierkernels.studies.engine.judge import Judge
 from fourierkernels.studies.engine.recipe import Recipe

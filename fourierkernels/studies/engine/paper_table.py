@@ -12,13 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fourierkernels.studies.engine.comparison import Comparison
-from fourierkernels.studies.engine.comparison_table import (
-    Cell,
-    Row,
-    Table,
-    grouped_rows,
-    interval,
-)
+from fourierkernels.studies.engine.comparison_table import Cell, Row, Table, grouped_rows, interval
 from fourierkernels.studies.engine.contenders import (
     COMPARED,
     Contender,

@@ -16,13 +16,7 @@ from fourierkernels.models.encoder import PretrainingEncoder, PretrainingLogits
 from fourierkernels.models.losses import are_right
 from fourierkernels.studies.engine.epochs import Batch, Epochs, FeistelOrder
 from fourierkernels.studies.masked.document_files import DocumentFiles
-from fourierkernels.studies.masked.masking import (
-    NOTHING,
-    Example,
-    collate,
-    example,
-    guesses,
-)
+from fourierkernels.studies.masked.masking import NOTHING, Example, collate, example, guesses
 from fourierkernels.studies.masked.pieces import PADDING
 from fourierkernels.studies.masked.segments import Draw, SegmentPairs
 

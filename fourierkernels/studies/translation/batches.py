@@ -19,12 +19,7 @@ from torch import Tensor
 from fourierkernels.foundation.validation import check_integer
 from fourierkernels.studies.engine.epochs import Batch, DrawnOrder, Epochs
 from fourierkernels.studies.translation.bpe import PADDING, START, STOP
-from fourierkernels.studies.translation.classes import (
-    ENDS,
-    BatchRule,
-    length_class,
-    padded_length,
-)
+from fourierkernels.studies.translation.classes import ENDS, BatchRule, length_class, padded_length
 from fourierkernels.studies.translation.pair_files import PairFiles
 
 _NO_RULE = BatchRule()

@@ -30,10 +30,7 @@ from fourierkernels.studies.engine.power import binomial_error, paired, variance
 from fourierkernels.studies.engine.run_setup import read_data
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.translation.presets import BREVITY
-from fourierkernels.studies.translation.translation_measures import (
-    deviations,
-    read_translations,
-)
+from fourierkernels.studies.translation.translation_measures import deviations, read_translations
 from fourierkernels.studies.translation.tuned_encoders import (
     ACCURACY,
     MEAN_BLEU,

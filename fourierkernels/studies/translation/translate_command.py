@@ -28,12 +28,7 @@ from fourierkernels.studies.translation.building import split_texts
 from fourierkernels.studies.translation.corpora import open_bitext
 from fourierkernels.studies.translation.lines import DOCUMENTS
 from fourierkernels.studies.translation.pairs import WHOLE, LengthRule, Pair, PairSource
-from fourierkernels.studies.translation.text_translation import (
-    Search,
-    Warn,
-    room,
-    translate_lines,
-)
+from fourierkernels.studies.translation.text_translation import Search, Warn, room, translate_lines
 
 if TYPE_CHECKING:
     pass
