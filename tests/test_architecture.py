@@ -12,7 +12,6 @@ from rooms import FOUNDATIONS, ROOMS
 NAME = "fourierkernels"
 PACKAGE = Path(__file__).parents[1] / NAME
 FILES = sorted(PACKAGE.rglob("*.py"))
-HEAVY = ("torch", "matplotlib", "numba", "sklearn", "transformers", "scipy.stats")
 
 # Calls whose argument no string in the file decides: a class that a person names.
 NAMED_BY_A_PERSON = {"checkpoints/formats/installed_models.py"}

@@ -134,7 +134,13 @@ def test_a_wrong_module_of_a_moved_package_is_an_error_that_names_it() -> None:
 @pytest.mark.parametrize(
     ("modules", "absent"),
     [
-        ("fourierkernels", ["numpy", "torch", "fourierkernels.theory"]),
+        (
+            "fourierkernels",
+            [
+                *("numpy", "scipy", "torch", "matplotlib", "numba", "sklearn", "transformers"),
+                "fourierkernels.theory",
+            ],
+        ),
         ("fourierkernels.cli", ["scipy", "torch", "sklearn", "pandas"]),
         (
             "fourierkernels.attention",

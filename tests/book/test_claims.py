@@ -174,8 +174,8 @@ def test_every_claim_is_on_the_page_with_its_verdict(paper: registry.Paper) -> N
     text = page.claims_of(paper.key)
     for claim in paper.claims:
         assert f"(claim-{paper.key}-{claim.id})=" in text
-        assert f"[{claim.verdict}" in text
-        assert f"]{{.verdict}} **{claim.place}.** {claim.says}" in text
+        how = f" · {registry.HOW[claim.how]}" if claim.how else ""
+        assert f"[{claim.verdict}{how}]{{.verdict}} **{claim.place}.** {claim.says}" in text
 
 
 # --- what is found when something is wrong ---------------------------------------------------

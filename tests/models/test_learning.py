@@ -251,21 +251,34 @@ def test_every_mixer_learns(name: str, mixer: str) -> None:
     assert learn(task, task.build(mixer=mixer)) < GOAL * task.baseline
 
 
-def test_a_model_that_mixes_nothing_learns_how_frequent_words_are_and_no_more() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("mixer", [m for m in mixer_names(causal=True) if m != "none"])
+def test_every_causal_mixer_learns_in_two_layers(mixer: str) -> None:
+    torch.manual_seed(0)
+    task = TASKS["LanguageModel"]
+    assert learn(task, task.build(mixer=mixer, layers=2), rate=3e-3) < GOAL * task.baseline
+
+
+LONGER = pytest.mark.parametrize("steps", [CONTROL, pytest.param(300, marks=pytest.mark.slow)])
+
+
+@LONGER
+def test_a_model_that_mixes_nothing_learns_how_frequent_words_are_and_no_more(steps: int) -> None:
     """The control of the tests above: no target is seen but through other tokens."""
     for name in MIXED:
         torch.manual_seed(0)
         task = TASKS[name]
-        found = learn(task, task.build(mixer="none"), steps=CONTROL)
+        found = learn(task, task.build(mixer="none"), steps=steps)
         assert found == pytest.approx(task.baseline, rel=0.05)
 
 
-def test_random_matrices_that_are_too_small_teach_nothing() -> None:
+@LONGER
+def test_random_matrices_that_are_too_small_teach_nothing(steps: int) -> None:
     """A standard deviation of 0.02, from which learned matrices grow and constant ones cannot."""
     torch.manual_seed(0)
     task = TASKS["PretrainingEncoder"]
     small = task.build(mixer="random", mixer_options={"std": 0.02})
-    assert learn(task, small, steps=CONTROL) > 0.9 * task.baseline
+    assert learn(task, small, steps=steps) > 0.9 * task.baseline
 
 
 # --- wider -----------------------------------------------------------------------------------

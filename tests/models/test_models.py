@@ -18,6 +18,7 @@ from fourierkernels.mixing import mixer_names, mixing_matrices
 from fourierkernels.models.blocks import ACTIVATIONS, Block, BlockConfig, build_blocks
 from fourierkernels.models.sequences import sinusoids
 
+ONE_LAYER = {"mixer": "softmax", "layers": 1}  # is traced as any other layer or mixer
 PAIRS = [(kind, mixer) for kind, tiny in TINY.items() for mixer in mixer_names(causal=tiny.causal)]
 
 
@@ -30,10 +31,16 @@ def test_every_model_trains_with_every_mixer(kind: str, mixer: str) -> None:
 # The rows of a rare band depend on the data, which breaks the graph; torch itself then looks at
 # .grad of what crosses the break, and means to silence the warning.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
-@pytest.mark.parametrize("kind", TINY)
-def test_a_few_steps_are_the_same_compiled(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        *(pytest.param(kind, ONE_LAYER, id=kind) for kind in TINY),
+        *(pytest.param(kind, {}, id=f"{kind} as built", marks=pytest.mark.slow) for kind in TINY),
+    ],
+)
+def test_a_few_steps_are_the_same_compiled(kind: str, changes: dict[str, Any]) -> None:
     """With the backend that traces forward and backward but calls no compiler of its own."""
-    build = partial(TINY[kind].build, "softmax", layers=1)  # traced as any other layer or mixer
+    build = partial(TINY[kind].build, **changes)
     plain = build()
     state = {name: tensor.clone() for name, tensor in plain.state_dict().items()}
     expected = train(plain, kind, steps=3)
@@ -45,10 +52,17 @@ def test_a_few_steps_are_the_same_compiled(kind: str) -> None:
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("mixer", ["softmax", "fourier", "causal_dft", "random"])
-def test_a_language_model_of_one_band_compiles_as_one_graph(mixer: str) -> None:
+@pytest.mark.parametrize(
+    ("mixer", "layers"),
+    [
+        pytest.param(mixer, layers, id=mixer + " in two layers" * (layers > 1), marks=marks)
+        for layers, marks in ((1, ()), (2, pytest.mark.slow))
+        for mixer in ("softmax", "fourier", "causal_dft", "random")
+    ],
+)
+def test_a_language_model_of_one_band_compiles_as_one_graph(mixer: str, layers: int) -> None:
     """Its checks read no values there, ignored targets included."""
-    model = language(mixer, cutoffs=(), layers=1).eval()
+    model = language(mixer, cutoffs=(), layers=layers).eval()
     text = tokens(2, 9, vocabulary=V)
     targets = text[:, 1:].index_fill(1, torch.tensor([2]), -100)
     torch._dynamo.reset()
