@@ -20,7 +20,7 @@ from fourierkernels.sums.coordinates import Box, Grid, product_axes
 from fourierkernels.sums.parts import PARTS
 from fourierkernels.sums.result import KernelSums
 from fourierkernels.sums.series import Series
-from fourierkernels.sums.transforms import axes_pay, backward, forward, on_axes, share_of
+from fourierkernels.sums.transforms import axes_pay, backward, forward, on_axes, transform_tolerance
 
 _EPS = float(np.finfo(float).eps)
 _LARGEST_BATCH = 2**27  # bytes of spectra transformed together
@@ -151,7 +151,7 @@ class BandlimitedSum:
 
     @property
     def _eps(self) -> float:
-        return share_of(self._tol)
+        return transform_tolerance(self._tol)
 
 
 def grid_of(series: list[Series]) -> Grid:

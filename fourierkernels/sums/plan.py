@@ -22,7 +22,7 @@ from fourierkernels.ops.shapes import QUERIES, TILE
 from fourierkernels.sums.coordinates import centring_limit, steepness
 from fourierkernels.sums.problem import Problem, compiled_refusal
 from fourierkernels.sums.result import KernelSums
-from fourierkernels.sums.transforms import Choice, choice, loop_threads, share_of
+from fourierkernels.sums.transforms import Choice, choice, loop_threads, transform_tolerance
 
 _LARGEST_GRID = 2**31  # bytes of the oversampled grid of a nonuniform transform
 # Times `tol` that a promise may be: band-limited sums promise tol and the rounding of their phases.
@@ -165,7 +165,7 @@ def _bandlimited_refusal(problem: Problem) -> str:
 
 def _way(problem: Problem, count: int) -> Choice:
     """Return the transform of so many samples or queries."""
-    return choice(problem.modes, count, problem.columns, share_of(problem.tol))
+    return choice(problem.modes, count, problem.columns, transform_tolerance(problem.tol))
 
 
 def grid_seconds(problem: Problem) -> float:

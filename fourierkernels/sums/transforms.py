@@ -155,7 +155,7 @@ def _way(count: int, columns: int, grid: Grid, box: Box, eps: float) -> "Way":
     return Windows(grid, box, width=width, sizes=sizes, threads=threads)
 
 
-def share_of(tol: float) -> float:
+def transform_tolerance(tol: float) -> float:
     """Return the accuracy of transforms in a sum to `tol`: a tenth, the series may take the rest.
 
     Not below what rounding leaves; tolerances that users give do not come so low.
