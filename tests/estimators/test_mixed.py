@@ -325,3 +325,13 @@ def test_strange_and_missing_levels_are_refused() -> None:
         model.fit(other, y)
     with pytest.raises(ValueError, match="at most 3 columns of numbers for cross-validation"):
         MixedDensity(unordered=[4]).fit(np.random.default_rng(0).normal(size=(9, 5)).round())
+
+
+def test_a_data_frame_of_another_library_is_refused() -> None:
+    dataframe = pytest.importorskip("dask.dataframe")
+    table = pd.DataFrame({"x": np.arange(20.0), "kind": list("ab") * 10})
+    model = MixedDensity().fit(table)
+    other = dataframe.from_pandas(table, npartitions=2)
+    for use in (MixedDensity().fit, model.density):
+        with pytest.raises(TypeError, match="must be a pandas data frame or an array"):
+            use(other)

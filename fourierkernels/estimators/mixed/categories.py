@@ -196,8 +196,9 @@ def find_categories(
         For columns that are not there or are named twice, missing values, ordered levels whose
         order is not known, or if no column of numbers is left.
     TypeError
-        For a text in place of a sequence of names.
+        For a text in place of a sequence of names, or a data frame that is not of pandas.
     """
+    _check_frame(X)
     for kind, given in (("unordered", unordered), ("ordered", ordered)):
         if isinstance(given, str):
             raise TypeError(f"{kind} must be a sequence of names, got {given!r}")
@@ -222,8 +223,16 @@ def find_categories(
     return tuple(found[place] for place in sorted(found))
 
 
+def _check_frame(X: Any) -> None:
+    """Refuse data frames of other libraries, whose columns are read in another way."""
+    if hasattr(X, "columns") and not hasattr(X, "isetitem"):
+        kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
+        raise TypeError(f"X must be a pandas data frame or an array, got a {kind}")
+
+
 def as_numbers(X: Any, categories: Sequence[Category]) -> Any:
     """Return X with levels in place of categories, which scikit-learn can check further."""
+    _check_frame(X)
     if hasattr(X, "columns"):
         replaced = X.copy() if categories else X
         for category in categories:  # by place: names may be numbers
