@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from study_cases import CASES, add_ninth
+from train_together import Shared, together, train_each
 from training_runs import error_of, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
@@ -275,3 +276,50 @@ def test_shares_of_processes_add_up_to_a_validation(name: str, runs: dict[str, A
     assert len(whole) == 2 + len(goal.further)
     if isinstance(run.study, Classification) or name == "control":
         assert whole[1] == data.counts["valid"]
+
+
+def models_of(name: str, runs: dict[str, Any]) -> list[Shared]:
+    """Return a model of each preset, small and once where several are alike; its own one first."""
+    run, _ = asked(runs, name)
+    given = name in {"translation", "glue"}  # placements, and the mixer of the start
+    mixer = ChosenMixer(run.mixer.name if given else "softmax")
+    few = {"steps": 2, "batch": 8, "accumulation": 2, "precision": "float64", "warmup": 1}
+    every = {"evaluate_every": 2, "save_every": 2, "log_every": 1, "clip": 1.0}
+    recipe = replace(run.recipe, **few, **every)
+    found: dict[str, Shared] = {}
+    for key, preset in {"": run.chosen_preset, **run.study.presets}.items():
+        sizes = {**preset.model, **CASES[name].small}
+        if sizes.get("preset") != "zerveas":  # whose batch norm sees the examples of one process
+            small = replace(run.chosen_preset, model=sizes)
+            of_preset = Shared(f"{name}-{key}", run, small, mixer, recipe)
+            found.setdefault(str(sorted(sizes.items())), of_preset)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_two_processes_train_every_study_as_one_does(
+    every: bool, runs: dict[str, Any], cache: Path, tmp_path: Path
+) -> None:
+    """Real ones, which talk by gloo: gradients, validation and files of two are those of one.
+
+    Of every study one model, and of the arena also one that classifies the mean: it has no class
+    token, whose gradient they would wait for. The slow test has the models of all presets.
+    """
+    models = [each for name in CASES for each in models_of(name, runs)[: None if every else 1]]
+    if not every:
+        models += [each for each in models_of("lra", runs) if each.name == "lra-pathfinder"]
+        assert len(models) == len(CASES) + 1
+    train_each(models, cache, tmp_path / "one")
+    together("train_each", models, cache, tmp_path / "two")
+    for each in models:
+        places = tmp_path / "one" / each.name, tmp_path / "two" / each.name
+        assert [last_checkpoint(place).processes for place in places] == [1, 2]
+        one, two = (read_tensors(place / "gradients.safetensors") for place in places)
+        assert one.keys() == two.keys()
+        for key, gradient in one.items():
+            torch.testing.assert_close(
+                two[key], gradient, rtol=0, atol=1e-12 * max(1, gradient.abs().max().item())
+            )
+        curves = [np.genfromtxt(place / "curve.csv", delimiter=",") for place in places]
+        # Trainer logs in single precision, where the last bit of a double may decide one unit.
+        np.testing.assert_allclose(curves[1], curves[0], rtol=np.finfo(np.float32).eps)

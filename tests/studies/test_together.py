@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import train_together
-from tiny_arena import pathfinder
+from train_together import together
 from training_runs import error_of, launch_and_wait, short_run, start, train_here
 
 from fourierkernels.models.tensor_files import read_tensors
@@ -41,16 +40,6 @@ def torchrun(*arguments: object, folder: Path, processes: int = 2) -> None:
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
-
-
-def together(function: str, *arguments: object) -> None:
-    """Do what `torchrun` does, in two processes that need not load torch anew."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    two = [start(train_together.one_of, rank, 2, port, function, *arguments) for rank in range(2)]
-    for process in two:
-        process.join()
-    assert [process.exitcode for process in two] == [0, 0]
 
 
 @pytest.fixture(scope="module")
@@ -179,13 +168,6 @@ def test_launched_processes_save_and_end_with_the_one_that_started_them(
         said = told.read() if ready else os.kill(int(pid), signal.SIGKILL)
     parent.join()
     assert (said, heeds) == (b"saved\n", b"True")
-
-
-def test_two_processes_train_a_model_that_classifies_the_mean(tmp_path: Path) -> None:
-    """It has no class token, whose gradient they would wait for."""
-    together("pathfinder", pathfinder(tmp_path / "data"), tmp_path, tmp_path / "run")
-    saved = last_checkpoint(tmp_path / "run")
-    assert (saved.step, saved.processes) == (2, 2)
 
 
 def test_sharing_without_accelerators_is_refused(

@@ -133,7 +133,7 @@ CASES = {
         ("bpe.json", "translations-test.csv"),
         lambda data: data.pairs["train"],
         mixers=(),
-        small=_FEW | {"decoder_layers": 1},
+        small=_FEW | {"decoder_layers": 1, "length": 32},
     ),
     "images": Case(
         _images,

@@ -6,20 +6,25 @@ output first; or by :func:`one_of`.
 
 import os
 import signal
+import socket
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
-from tiny_arena import arena_run
-from training_runs import short_run
+from tiny_control import GLIDER
+from torch import nn
+from training_runs import short_run, start
 from translation_runs import mini, mini_run
 
 from fourierkernels.models.tensor_files import write_tensors
+from fourierkernels.studies.control.environments import ENVIRONMENTS
 from fourierkernels.studies.engine import run as runs
 from fourierkernels.studies.engine.mixers import ChosenMixer
+from fourierkernels.studies.engine.recipe import Recipe
+from fourierkernels.studies.engine.run_setup import Setup, read_data
 from fourierkernels.studies.engine.state import whole
 from fourierkernels.studies.engine.study import Objective
 from fourierkernels.studies.engine.teacher import choose_teacher
@@ -35,7 +40,8 @@ class Watching(Engine):
 
     def _clip_grad_norm(self, model: Any) -> Any:
         self.gradients = getattr(self, "gradients", {})
-        for name, parameter in self.model.model.named_parameters():
+        trained = ((k, p) for k, p in self.model.model.named_parameters() if p.requires_grad)
+        for name, parameter in trained:
             self.gradients[f"{self.state.global_step}.{name}"] = whole(parameter.grad).clone()
         return super()._clip_grad_norm(model)
 
@@ -144,11 +150,37 @@ def interrupted(texts: Path, cache: Path, output: Path) -> None:
     raise RuntimeError("the run must end by the signal")
 
 
-def pathfinder(data: Path, cache: Path, output: Path) -> None:
-    """Train a model that classifies the mean of its states, for two updates."""
+@dataclass(frozen=True)
+class Shared:
+    """A model of a run that several processes train; each reads the data of the run."""
+
+    name: str
+    run: Setup
+    preset: Any
+    mixer: ChosenMixer
+    recipe: Recipe
+
+
+def train_each(models: list[Shared], cache: Path, output: Path) -> None:
+    """Train models in float64 for two updates, without dropout, and write all gradients."""
     torch.set_num_threads(1)
-    few = {"steps": 2, "evaluate_every": 2, "warmup": 1}
-    runs.train(arena_run(data, preset="pathfinder_small", **few), output, cache=cache)
+    ENVIRONMENTS["glider"] = GLIDER
+    for each in models:
+        study, recipe = each.run.study, each.recipe
+        data = read_data(each.run, cache=cache)
+        torch.manual_seed(1)
+        model = study.build(each.preset, data, each.mixer).double()
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+            elif isinstance(getattr(module, "dropout", None), float):
+                module.dropout = 0.0
+        goal = study.objective(each.preset, data, recipe)
+        batches = study.batches(each.preset, data, recipe)
+        trainer = Watching(model, goal, batches, recipe, output / each.name)
+        trainer.train()
+        if trainer.is_world_process_zero():
+            write_tensors(output / each.name / "gradients.safetensors", trainer.gradients)
 
 
 def one_of(rank: int, processes: int, port: int, function: str, *arguments: Any) -> None:
@@ -158,6 +190,16 @@ def one_of(rank: int, processes: int, port: int, function: str, *arguments: Any)
     os.environ |= {name: str(value) for name, value in place.items()}
     os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     globals()[function](*arguments)
+
+
+def together(function: str, *arguments: object) -> None:
+    """Do what `torchrun` does, in two processes that need not load torch anew."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    two = [start(one_of, rank, 2, port, function, *arguments) for rank in range(2)]
+    for process in two:
+        process.join()
+    assert [process.exitcode for process in two] == [0, 0]
 
 
 if __name__ == "__main__":
