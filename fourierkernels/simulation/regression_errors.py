@@ -126,16 +126,6 @@ class RegressionError:
         return _over_columns(self.values, _standard_error)
 
     @property
-    def mean_bias(self) -> FloatArray:
-        """Mean of `bias`, shape ``(m,)``."""
-        return _over_columns(self.bias, np.mean)
-
-    @property
-    def mean_variance(self) -> FloatArray:
-        """Mean of `variance`, shape ``(m,)``; the bias varies with the design on top of it."""
-        return _over_columns(self.variance, np.mean)
-
-    @property
     def robust(self) -> FloatArray:
         """Median of the means of 16 groups of `values`, shape ``(m,)``.
 

@@ -133,7 +133,7 @@ def gaps(found: RegressionError, terms: object, n: int, order: float) -> dict[st
     total = terms.total[0]  # type: ignore[attr-defined]
     allowed = order * total
     bias_error = found.bias[:, 0].std() / math.sqrt(len(found.bias))
-    shift = abs(found.mean_bias[0] - terms.bias[0])  # type: ignore[attr-defined]
+    shift = abs(found.bias[:, 0].mean() - terms.bias[0])  # type: ignore[attr-defined]
     return {
         "total": max(0.0, abs(found.mean[0] - total) - allowed) / found.standard_error[0],
         "bias": max(0.0, shift - order * math.sqrt(total)) / bias_error,

@@ -20,7 +20,7 @@ from fourierkernels.studies.engine.epochs import Batch, one_batch
 from fourierkernels.studies.engine.recipe import Recipe
 from fourierkernels.studies.engine.study import Objective
 from fourierkernels.studies.engine.trainer import Engine
-from fourierkernels.studies.translation.batches import PairUpdates, collate, one_pass, source_rows
+from fourierkernels.studies.translation.batches import PairUpdates, collate, one_pass
 from fourierkernels.studies.translation.classes import BatchRule, length_class, padded_length
 from fourierkernels.studies.translation.pair_files import PairFiles
 
@@ -155,14 +155,11 @@ def test_a_sentence_is_padded_alike_in_every_batch(files: PairFiles) -> None:
     for number in range(20):
         row, place = data.collate([number])["source"][0], data.members(number)[0]
         start, n, _ = index[place].tolist()
-        alone = source_rows([tokens[start : start + n].tolist()])
-        assert torch.equal(alone[0], row)
+        assert row[1 : n + 1].tolist() == tokens[start : start + n].tolist()
         assert torch.equal(collate(files, "train", np.array([place]))["source"][0], row)
 
 
 def test_sentences_of_two_classes_make_no_batch(files: PairFiles) -> None:
-    with pytest.raises(ValueError, match="sentences must be of one length class, got 2"):
-        source_rows([[5] * 5, [5] * 6])
     ends = np.array([0, files.pairs["train"] - 1])
     with pytest.raises(ValueError, match="pairs must be of one length class"):
         collate(files, "train", ends)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from study_modules import study_module
-from tiny_documents import LENGTH, SIZE, document, read_tiny, write_documents
+from tiny_documents import LENGTH, SIZE, document, document_ends, read_tiny, write_documents
 from training_runs import error_of
 
 from fourierkernels.studies.engine.data_sets import DataSet
@@ -192,7 +192,7 @@ def test_learning_is_deterministic_and_says_what_it_cannot(tmp_path: Path) -> No
 
 def test_spans_are_whole_lines_of_one_document_that_fit(files: DocumentFiles) -> None:
     for split in ("train", "valid", "test"):
-        lines, ends = files.line_ends(split), files.document_ends(split)
+        lines, ends = files.line_ends(split), document_ends(files, split)
         starts = np.concatenate([[0], lines[:-1]])
         last = 0
         for first, after, own in files.span_rows(split).tolist():
@@ -255,7 +255,7 @@ def test_half_of_the_segments_do_not_come_next(files: DocumentFiles) -> None:
     pairs = SegmentPairs(files, "train", wrong="other_document")
     rng = np.random.default_rng(0)
     ends = np.concatenate([[0], files.line_ends("train")])
-    bounds = np.concatenate([[0], files.document_ends("train")])
+    bounds = np.concatenate([[0], document_ends(files, "train")])
     wrong = 0
     for place in range(600):
         span = place % len(pairs)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from tiny_documents import document_ends
 from training_runs import error_of
 
 from fourierkernels.studies.masked import segments
@@ -154,7 +155,7 @@ def test_wrong_segments_are_of_another_document_in_large_texts_too(
 ) -> None:
     monkeypatch.setattr(segments, "ONE_TABLE", 10)
     monkeypatch.setattr(segments, "SMALL_TABLE", 20)
-    bounds = files.line_ends("train")[files.document_ends("train") - 1]
+    bounds = files.line_ends("train")[document_ends(files, "train") - 1]
     for draw in draws_of(files, 400):
         one, other = (
             int(np.searchsorted(bounds, side[0], "right")) for side in (draw.first, draw.second)

@@ -11,7 +11,7 @@ from tiny_series import write_problem
 from training_runs import Call, error_of, short_run, train_here
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
-from fourierkernels.studies.engine.overview import data_rows, overview
+from fourierkernels.studies.engine.overview import overview
 from fourierkernels.studies.registry import STUDIES
 
 
@@ -72,9 +72,12 @@ def test_command_lists_studies_and_needs_no_name_for_it(call: Call, tmp_path: Pa
     assert (status, "data must be a folder to look through" in err) == (2, True)
 
 
-@pytest.mark.parametrize("name", data_rows())
+DATA_SETS = {name: row for study in STUDIES.values() for name, row in study.data_sets().items()}
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
 def test_every_row_says_where_it_is_had_and_how_it_lies(name: str) -> None:
-    row = data_rows()[name]
+    row = DATA_SETS[name]
     assert all(len(text) > 5 for text in (row.title, row.source, row.layout))
     for script in re.findall(r"experiments/\w+\.py", row.source):
         assert (EXPERIMENTS.parent / script).is_file()

@@ -36,6 +36,13 @@ def write_documents(folder: Path, train: int = 30) -> Path:
     return folder
 
 
+def document_ends(files: DocumentFiles, split: str) -> np.ndarray:
+    """Return the line after the last one of each document, as the file of them has it."""
+    ends = np.fromfile(files.folder / f"{split}.documents", dtype="<i8")
+    assert len(ends) == files.documents[split]
+    return ends
+
+
 def read_tiny(folder: Path, cache: Path, *, size: int = SIZE, length: int = 32) -> DocumentFiles:
     """Return the files of documents."""
     return read_documents(folder, size=size, length=length, folder=cache)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from fourierkernels.foundation.run_folder import BEST, RESULTS, SETUP
 from fourierkernels.foundation.validation import check_choice
 from fourierkernels.studies.engine.checkpoints import checkpoint_steps
-from fourierkernels.studies.engine.data_sets import DataSet
 from fourierkernels.studies.engine.run_setup import Setup, load_setup
 from fourierkernels.studies.engine.settings import shown_settings
 from fourierkernels.studies.engine.study import Study
@@ -44,11 +43,6 @@ class StudyState:
     mixers: tuple[str, ...]
     data: tuple[str, ...]
     results: tuple[str, ...]
-
-
-def data_rows() -> dict[str, DataSet[Any]]:
-    """Return the rows of all data that a study can be trained on, by their names."""
-    return {name: row for study in STUDIES.values() for name, row in study.data_sets().items()}
 
 
 def overview(

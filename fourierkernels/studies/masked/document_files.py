@@ -94,10 +94,6 @@ class DocumentFiles:
         """Return the place after the last number of each line."""
         return mapped(self.folder / f"{split}.lines", _PLACE, self.lines[split])
 
-    def document_ends(self, split: str) -> NDArray[np.int64]:
-        """Return the line after the last one of each document."""
-        return mapped(self.folder / f"{split}.documents", _PLACE, self.documents[split])
-
     def span_rows(self, split: str) -> NDArray[np.void]:
         """Return the first line of each span, the line after its last one, and its document."""
         return mapped(self.folder / f"{split}.spans", SPAN, self.spans[split])

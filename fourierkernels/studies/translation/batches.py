@@ -237,25 +237,6 @@ def collate(
     }
 
 
-def source_rows(sentences: Sequence[Sequence[int]]) -> Tensor:
-    """Return sentences to be translated as training has them, ``(B, N)``.
-
-    Parameters
-    ----------
-    sentences : sequence of sequences of int
-        Numbers without marks, of one length class.
-
-    Raises
-    ------
-    ValueError
-        If they are to be padded to different lengths.
-    """
-    lengths = {padded_length(len(sentence)) for sentence in sentences}
-    if len(lengths) != 1:
-        raise ValueError(f"sentences must be of one length class, got {len(lengths)} of them")
-    return _padded([np.array(each, dtype=np.int64) for each in sentences], lengths.pop())
-
-
 def _padded(rows: Sequence[NDArray[Any]], length: int) -> Tensor:
     """Return rows between their marks, filled up to a length."""
     filled = np.full((len(rows), length), PADDING, dtype=np.int64)
