@@ -57,7 +57,7 @@ from fourierkernels.studies.engine.power import smallest_gain, widest_reach
 from fourierkernels.studies.engine.reproduction import reproduce
 from fourierkernels.studies.engine.run_setup import load_setup
 from fourierkernels.studies.language.comparison import VECTOR_RADIUS, RecallComparison
-from fourierkernels.studies.texts.recall_text import GIVEN, recall_lines
+from fourierkernels.studies.language.recall_text import GIVEN, recall_lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments/results"

@@ -20,7 +20,7 @@ from fourierkernels.studies.engine.finished import Finished
 from fourierkernels.studies.engine.paper_table import PaperTable
 from fourierkernels.studies.engine.reproduce_command import all_tables
 from fourierkernels.studies.engine.reproduction import finish
-from fourierkernels.studies.glue.fine_tuned import PRETRAINING
+from fourierkernels.studies.glue.drawn_comparison import PRETRAINING
 from fourierkernels.studies.masked.comparison import TITLES
 from fourierkernels.studies.masked.presets import WORD_ACCURACY
 from fourierkernels.studies.translation.tuned_encoders import ACCURACY, MEAN_BLEU

@@ -17,7 +17,7 @@ from fourierkernels.diagnostics import Alphabet, corrupt
 from fourierkernels.models import LanguageConfig, LanguageModel, load_model
 from fourierkernels.studies import setup
 from fourierkernels.studies.engine.run_setup import save_setup
-from fourierkernels.studies.texts.recall_text import recall_lines
+from fourierkernels.studies.language.recall_text import recall_lines
 
 STEEPEST = "steepest"
 SMALL = {"vocabulary": 12, "dim": 16, "layers": 1, "heads": 2, "hidden": 32, "length": 32}

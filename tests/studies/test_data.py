@@ -20,9 +20,9 @@ from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.studies.engine.data_sets import find_row
 from fourierkernels.studies.language import corpora
 from fourierkernels.studies.language.corpora import CORPORA, read_corpus
+from fourierkernels.studies.language.recall_text import GIVEN, VALUES, recall_lines
 from fourierkernels.studies.masked.sets import DOCUMENTS
 from fourierkernels.studies.texts.plain import text_files, words_of
-from fourierkernels.studies.texts.recall_text import GIVEN, VALUES, recall_lines
 from fourierkernels.studies.texts.token_files import (
     build_token_files,
     count_words,

@@ -10,8 +10,7 @@ import pytest
 from fourierkernels.studies.engine.contenders import Choices
 from fourierkernels.studies.glue.comparison import COMPARISONS
 from fourierkernels.studies.glue.drawn import DRAWN, TEXTS, drawn_rows
-from fourierkernels.studies.glue.drawn_comparison import UNTRAINED, bag_of_words
-from fourierkernels.studies.glue.fine_tuned import PRETRAINING
+from fourierkernels.studies.glue.drawn_comparison import PRETRAINING, UNTRAINED, bag_of_words
 from fourierkernels.studies.glue.labelled import open_drawn
 from fourierkernels.studies.masked.drawn import NAMES, drawn_lines
 from fourierkernels.studies.masked.pieces import learn_pieces

@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from fourierkernels.checkpoints.checkpoint import (
     AttentionPart,
     Checkpoint,
     TokenCheckpoint,
     choose_part,
 )
-from fourierkernels.checkpoints.formats.request import LoadRequest, pad
+from fourierkernels.checkpoints.find import CheckpointFiles
+from fourierkernels.checkpoints.formats.image_networks import ImageCheckpoint, read_preprocessing
+from fourierkernels.checkpoints.formats.request import LoadRequest, as_pair, pad
 from fourierkernels.checkpoints.formats.sound_networks import SOUNDS, sound_checkpoint
-from fourierkernels.checkpoints.formats.transformers_images import vision_checkpoint
 from fourierkernels.checkpoints.formats.transformers_weights import sides
 from fourierkernels.checkpoints.recorders.call import AttentionCall
 
+UNMASKED = "masking is off: the network reads all patches of an image, in their order"
 _GENERATION = "generation_config.json"
 _LIMITS = ("max_position_embeddings", "max_seq_len")  # the latter of MPT
 
@@ -214,3 +219,68 @@ def _generation(folder: Path | None) -> Mapping[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{file.name} must be a JSON object, got {type(content).__name__}")
     return content
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PixelCheckpoint(ImageCheckpoint):
+    """A network of transformers that reads images.
+
+    Attributes
+    ----------
+    order : Tensor or None
+        Places of the patches, for a network that would hide a random part of them otherwise.
+    """
+
+    order: Tensor | None = None
+
+    def call(self, images: Tensor) -> Any:
+        """Run the model on images."""
+        if self.order is None:
+            return self.model(pixel_values=images)
+        return self.model(pixel_values=images, noise=self.order.expand(len(images), -1))
+
+
+def vision_checkpoint(model: Any, files: CheckpointFiles) -> Checkpoint:
+    """Return a model of transformers that reads images, with its preprocessing."""
+    config = model.config
+    if not hasattr(config, "image_size"):
+        raise ValueError(
+            f"checkpoint must say the image_size of its images, got {type(model).__name__}"
+        )
+    height, width = as_pair(config.image_size)
+    channels = int(getattr(config, "num_channels", 3))
+    patch = as_pair(config.patch_size) if hasattr(config, "patch_size") else None
+    patches = 0 if patch is None else (height // patch[0]) * (width // patch[1])
+    order = unmasked(model, patches)
+    return PixelCheckpoint(
+        files=files,
+        model=model,
+        preprocess=read_preprocessing(files.folder, height=height, width=width, channels=channels),
+        shape=(channels, height, width),
+        patch=patch,
+        order=order,
+        notes=() if order is None else (UNMASKED,),
+    ).counted()
+
+
+def unmasked(model: Any, patches: int) -> Tensor | None:
+    """Switch off the masking of a network that hides a random part of every image in training.
+
+    Parameters
+    ----------
+    patches : int
+        Of an image.
+
+    Returns
+    -------
+    Tensor or None
+        The noise by which patches are ordered, their own order; None where images are not masked.
+    """
+    hides = any(
+        hasattr(module, "random_masking") and getattr(module, "is_mae", True)
+        for module in model.modules()
+    )
+    if not hides or "noise" not in inspect.signature(model.forward).parameters:
+        return None
+    model.config.mask_ratio = 0.0
+    return torch.arange(patches, dtype=torch.float32)

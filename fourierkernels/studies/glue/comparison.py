@@ -22,8 +22,7 @@ from fourierkernels.studies.engine.data_sets import Need
 from fourierkernels.studies.engine.paper_table import PaperTable, Problem
 from fourierkernels.studies.engine.study import Measured
 from fourierkernels.studies.engine.trained import Trained
-from fourierkernels.studies.glue.drawn_comparison import DrawnTasks
-from fourierkernels.studies.glue.fine_tuned import PRETRAINING, FineTuned
+from fourierkernels.studies.glue.drawn_comparison import PRETRAINING, DrawnTasks, FineTuned
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.tasks import TASKS
 from fourierkernels.studies.masked.comparison import NAMES, of_c4, of_documents, write_example

@@ -12,6 +12,7 @@ Tasks and updates were chosen by trials of BERT from a seed that is in no table:
 whether a line has a certain word, which pre-training does not ask for.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,9 @@ from typing import Self
 
 import numpy as np
 
+from fourierkernels.foundation.run_folder import BEST
 from fourierkernels.studies.engine.classification import Examples, logistic_regression
+from fourierkernels.studies.engine.comparison import Comparison
 from fourierkernels.studies.engine.comparison_table import Cell, Row, Table
 from fourierkernels.studies.engine.contenders import (
     COMPARED,
@@ -32,15 +35,17 @@ from fourierkernels.studies.engine.contenders import (
     trials,
 )
 from fourierkernels.studies.engine.controls import Baseline
+from fourierkernels.studies.engine.run_setup import Setup
+from fourierkernels.studies.engine.teacher import choose_start
 from fourierkernels.studies.engine.trained import Trained
 from fourierkernels.studies.glue.drawn import DRAWN, drawn_rows
-from fourierkernels.studies.glue.fine_tuned import PRETRAINING, FineTuned
 from fourierkernels.studies.glue.glue_measures import COLUMNS, TABLE_4
 from fourierkernels.studies.glue.labelled import HELD_OUT
 from fourierkernels.studies.glue.tasks import Row as LabelledRow
 from fourierkernels.studies.masked.drawn import NAMES, VALUES
 from fourierkernels.studies.masked.presets import WORD_ACCURACY
 
+PRETRAINING = "pretraining"
 UNTRAINED = "BERT, not pre-trained"
 ENCODERS = (
     Contender("BERT", "softmax"),
@@ -54,6 +59,44 @@ RATES = {"Fourier": 2e-3, "FF-only": 2e-3}  # of pre-training, where masked_reca
 RATE = 4e-3
 AS = {"agrees": "cola", "which": "rte"}  # tasks of the paper's table
 ACCURACY = "accuracy (%)"
+
+
+class FineTuned(Comparison):
+    """A comparison whose networks begin with encoders that it has pre-trained itself."""
+
+    @abstractmethod
+    def pretraining_of(self, contender: Contender) -> Part:
+        """Return the part that pre-trains an encoder, with one tuning."""
+
+    def beginning(self, network: Network) -> Network | None:
+        """Return the pre-training of a network's encoder, of a trial that of the first seed.
+
+        None for a pre-training itself.
+        """
+        if network.part.name == PRETRAINING:
+            return None
+        part = self.pretraining_of(network.contender)
+        seed = network.seed if network.seed in self.seeds else self.seeds[0]
+        return Network(part, network.contender, part.tunings[0], seed)
+
+    def setup(self, network: Network) -> Setup:
+        """Return a run, which begins with the encoder of its seed.
+
+        Raises
+        ------
+        ValueError
+            If that encoder has not been trained.
+        """
+        run, first = super().setup(network), self.beginning(network)
+        if first is None:
+            return run
+        start = super().setup(first)
+        folder = self.run_folder(start)
+        if folder is None or not (folder / BEST).is_file():
+            raise ValueError(
+                f"start must be pre-trained first, got no {start.mixer.name} of seed {first.seed}"
+            )
+        return replace(run, start=choose_start(folder))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fourierkernels.studies.engine.data_sets import DataSet, find_row
+from fourierkernels.studies.language.recall_text import open_recall
 from fourierkernels.studies.texts.plain import (
     has_texts,
     has_wikitext,
@@ -15,7 +16,6 @@ from fourierkernels.studies.texts.plain import (
     open_wikitext,
 )
 from fourierkernels.studies.texts.python_text import open_python
-from fourierkernels.studies.texts.recall_text import open_recall
 from fourierkernels.studies.texts.source import Source
 from fourierkernels.studies.texts.token_files import TokenFiles, build_token_files
 
