@@ -235,8 +235,8 @@ _APART = {
     "pp_doclayout_v2 rf_detr rt_detr rt_detr_v2",
     (4, 4): "deformable_detr",
     (6, 6): "autoformer grounding-dino mm-grounding-dino",
-    # And pairs of tokens that are put in order, in one module or three; boxes around masks, of which
-    # places are made.
+    # And pairs of tokens that are put in order, in one module or three; boxes around masks, of
+    # which places are made.
     (2, 3): "pp_doclayout_v3",
     (2, 5): "pp_doclayout_v4",
     # Modules that return no map; a mean over heads is none that is recorded.
