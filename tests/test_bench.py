@@ -49,13 +49,13 @@ def test_problems_too_large_for_every_method_are_refused(monkeypatch: pytest.Mon
 def test_wrong_numbers_show_as_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     from fourierkernels.sums.direct import DirectSum
 
-    right = DirectSum.at
+    right = DirectSum._at_scaled
 
-    def wrong(self, queries, parts):
-        sums = right(self, queries, parts)
+    def wrong(self, queries):
+        sums = right(self, queries)
         return type(sums)(**{**vars(sums), "denominator": 1.01 * np.asarray(sums.denominator)})
 
-    monkeypatch.setattr(DirectSum, "at", wrong)
+    monkeypatch.setattr(DirectSum, "_at_scaled", wrong)
     rows = {row.method: row for row in run_bench(["density"], [64], [16], power=4)}
     assert rows["direct"].error == pytest.approx(0.01, rel=1e-6)
 
