@@ -30,10 +30,14 @@ class HeadComparison(LanguageComparison):
         return "Kernels, powers, radii and sizes of small language models, and their heads"
 
     def measured(self, network: Network, result: Trained) -> Row:
-        """Return losses and, of kernels without signed weights, which have entropies, the heads."""
+        """Return losses and, of kernels without signed weights, which have entropies, the heads.
+
+        Controls have no kernel, and no heads.
+        """
         signed = result.run.mixer.options.get("allow_signed", False)
-        with_heads = network.part.name == "kernels" and not signed and result.end == FINISHED
-        heads = heads_before_and_after(result) if with_heads else {}
+        has_heads = bool(network.contender.kernel) and not signed and result.end == FINISHED
+        measure = has_heads and network.part.name == "kernels"
+        heads = heads_before_and_after(result) if measure else {}
         return {**super().measured(network, result), **heads}
 
 

@@ -14,11 +14,16 @@ from training_runs import write_texts
 from fourierkernels.checkpoints import attention_calls
 from fourierkernels.checkpoints.find import find_checkpoint
 from fourierkernels.checkpoints.word_lists import WordList, find_words
+from fourierkernels.cli import head_stages
+from fourierkernels.cli.head_stages import HeadComparison
 from fourierkernels.diagnostics import head_distances
 from fourierkernels.foundation.words import Vocabulary
 from fourierkernels.models import load_model
 from fourierkernels.studies import evaluate, setup, train
+from fourierkernels.studies.engine.contenders import CONTROLS
 from fourierkernels.studies.engine.run_setup import load_setup
+from fourierkernels.studies.engine.trained import FINISHED, Trained
+from fourierkernels.studies.language.comparison import LanguageComparison
 
 TWINS = sorted(path.parent.name for path in RESULTS.glob("language_*/model.safetensors"))
 
@@ -220,3 +225,17 @@ def test_twins_do_not_read_another_text(tmp_path: Path) -> None:
 
 def keys(row: dict[str, str]) -> tuple[str, str, str]:
     return row["network"], row["split"], row["stage"]
+
+
+def test_heads_are_measured_of_kernels_and_not_of_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LanguageComparison, "measured", lambda *given: {})
+    monkeypatch.setattr(head_stages, "heads_before_and_after", lambda result: {"seen": 1.0})
+    comparison, seen = HeadComparison(), {}
+    for stage in comparison.stages():
+        for network in stage.networks({}):
+            result = Trained(comparison.setup(network), Path(), (), FINISHED, 0.0)
+            if network.part.name == "kernels":
+                seen[network.contender.name] = bool(comparison.measured(network, result))
+    unsigned = {"softmax": True, "gaussian": True, "l = 2": True, "l = 4": True, "l = 6": True}
+    assert {name: seen[name] for name in unsigned} == unsigned
+    assert not any(seen[control.name] for control in CONTROLS)
