@@ -87,6 +87,18 @@ class HeadMetric:
     of: str = MAPS
     power: int = 1
 
+    def __post_init__(self) -> None:
+        check_choice("of", self.of, [MAPS, OUTPUTS, PROJECTED])
+
+    def between(self, heads: FloatArray) -> FloatArray:
+        """Return the distances between the heads of a layer, ``(H, H)``."""
+        distances, wanted = self.function(heads), (len(heads), len(heads))
+        if np.shape(distances) != wanted:
+            raise ValueError(
+                f"function of {self.name} must return distances {wanted}, got {np.shape(distances)}"
+            )
+        return distances
+
 
 # ‖A_a - A_b‖_F of every pair of maps.
 frobenius = RowSums(squared_distances, lambda total, rows: np.sqrt(total), apart)
@@ -259,7 +271,7 @@ def head_distances(maps: ArrayLike, *, metric: str = DEFAULT_METRIC) -> FloatArr
     heads = layers.shape[-3]
     with np.errstate(invalid="ignore", over="ignore"):
         distances = np.stack(
-            [row.function(layer) for layer in layers.reshape(-1, *layers.shape[-3:])]
+            [row.between(layer) for layer in layers.reshape(-1, *layers.shape[-3:])]
         )
     if not np.isfinite(distances).all():  # cheaper than to look at every weight beforehand
         check_finite(row.of, layers)

@@ -80,6 +80,7 @@ def test_run_that_is_resumed_ends_the_same_to_the_bit(
 ) -> None:
     run, _ = asked(runs, name)
     steps, parts = run.recipe.steps, tmp_path / "parts"
+    assert run.recipe.log_every == 1, "a Case logs every update: an interruption adds a line"
     train_here(run, tmp_path / "whole", cache)
     train_here(run, parts, cache, limit=steps // 3)
     train_here(run, parts, cache, resume=True, limit=steps // 2 + 1)

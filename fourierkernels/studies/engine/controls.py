@@ -203,6 +203,8 @@ class Contest:
 
     def sentence(self) -> str:
         """Return in a sentence whether some contender beats every control."""
+        if not self.column:
+            return "decides nothing: the table names no metric"
         known = [
             name for name, values in self.contenders.items() if values and name not in self.controls
         ]

@@ -134,7 +134,7 @@ def _data_lines(study: Study[Any, Any, Any], places: list[Path]) -> Iterator[str
             found[name].append(str(place))
     missing = "not found" if places else "not looked for, --data names no folder"
     for name, row in study.data_sets().items():
-        where = "in a package" if not row.needs_folder else ", ".join(found[name]) or missing
+        where = row.source if not row.needs_folder else ", ".join(found[name]) or missing
         yield f"{name}: {where}"
 
 
