@@ -16,8 +16,7 @@ _HEAD_SIZE = 16  # features of a head in all small presets
 class ChosenMixer:
     """A mixer, or a placement of several, with its options.
 
-    :meth:`~fourierkernels.studies.engine.study.Study.check_mixer` compares them with what a study
-    has, when a run is set up.
+    The study compares them with what it has, when a run is set up.
 
     Attributes
     ----------
