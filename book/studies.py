@@ -7,6 +7,8 @@ from fourierkernels.studies.engine.reproduce_command import COMMITTED, tables_of
 from fourierkernels.studies.registry import STUDIES
 
 _ADDRESS = re.compile(r"(https?://[^\s,;)]*[^\s,;).])")
+_SIGN = re.compile(r"([*_`<>\[\]])")  # of Markdown
+_OPTION = re.compile(r"(--\w+)")
 
 
 def study_list() -> str:
@@ -16,7 +18,7 @@ def study_list() -> str:
 
 def _study(name: str) -> Iterator[str]:
     study = STUDIES[name]
-    yield from (f"(study-{name})=", f":::{{rubric}} `{name}`", ":::", "")
+    yield from (f"(study-{name})=", f":::{{rubric}} {name}", ":::", "")
     yield from (_plain(f"{STUDIES.rows[name].title}."), "")
     presets = [f"`{key}`: {_plain(preset.summary)}" for key, preset in study.presets.items()]
     yield from _listed(f"Presets, of which `{study.default}` is the default", presets)
@@ -43,6 +45,6 @@ def _plain(text: str) -> str:
     """Return a text whose signs mean nothing in Markdown, with links where it has addresses."""
     parts = _ADDRESS.split(text)
     return "".join(
-        f"<{part}>" if _ADDRESS.fullmatch(part) else re.sub(r"([*_`<>\[\]])", r"\\\1", part)
+        f"<{part}>" if _ADDRESS.fullmatch(part) else _OPTION.sub(r"`\1`", _SIGN.sub(r"\\\1", part))
         for part in parts
     )
