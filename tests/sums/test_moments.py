@@ -8,7 +8,7 @@ from sum_problems import KERNEL_NAMES, TOL, problem
 
 from fourierkernels import PhiKernel
 from fourierkernels.kernels import Kernel, as_kernel
-from fourierkernels.ops.cpu import moment_sums
+from fourierkernels.ops.cpu import kernel_sums, moment_sums
 from fourierkernels.sums import PARTS, SampleSum, bandlimited, kernel_sum
 from fourierkernels.sums.parts import moment_parts, multi_indices
 from fourierkernels.sums.result import MomentSums
@@ -178,7 +178,7 @@ def test_one_thread_and_several_have_the_same_sums(monkeypatch: pytest.MonkeyPat
     """Few pairs stay on one thread: to wake others takes longer than the sums."""
     kept, at = prepared(2, method="direct"), problem(1, 9, 2)[1]
     few = kept.moments(at, 2, with_responses=1)
-    monkeypatch.setattr(moment_sums, "SERIAL_BELOW", 0.0)
+    monkeypatch.setattr(kernel_sums, "_SERIAL_BELOW", 0.0)
     ran = []
     parallel = moment_sums._sum_in_parallel
     monkeypatch.setattr(

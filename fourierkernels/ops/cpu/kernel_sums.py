@@ -27,7 +27,7 @@ from fourierkernels.ops.cpu.pairs import (
 from fourierkernels.ops.cpu.scalar import constant, power_of_two
 from fourierkernels.ops.shapes import QUERIES, TILE, Shape
 
-SERIAL_BELOW = 4e6  # pairs times dimensions: about a millisecond, what it takes to wake a thread
+_SERIAL_BELOW = 4e6  # pairs times dimensions: about a millisecond, what it takes to wake a thread
 
 _Array = NDArray[np.floating]
 
@@ -77,16 +77,15 @@ def sum_pairs(queries: Queries, samples: Samples, shape: Shape, rounding: np.flo
     """Return the sums over all samples at every query; `rounding` is that of a term."""
     m, k = len(queries.rows), samples.columns.shape[1] // TILE - 1
     sums = Sums(np.zeros((m, k)), np.zeros(m), np.zeros(m), np.zeros(m, np.int64))
-    serial = pairs_in_all(queries, samples, shape) < SERIAL_BELOW
-    run = _sum_serially if serial else _sum_in_parallel
+    run = _sum_serially if is_small(queries, samples, shape) else _sum_in_parallel
     run(queries, samples, shape, rounding, sums)
     return sums
 
 
-def pairs_in_all(queries: Queries, samples: Samples, shape: Shape) -> float:
-    """Return the number of pairs times dimensions."""
+def is_small(queries: Queries, samples: Samples, shape: Shape, monomials: int = 1) -> bool:
+    """Return whether sums are done sooner than threads wake."""
     dims = queries.rows.size if shape.gaussian else queries.rows.size // 3
-    return float(dims) * TILE * len(samples.rows)
+    return float(dims) * TILE * len(samples.rows) * monomials < _SERIAL_BELOW
 
 
 @entry(error_model="numpy")

@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from fourierkernels.foundation.arrays import FloatArray
 from fourierkernels.ops.cpu.compiling import allocating, entry, inner
-from fourierkernels.ops.cpu.kernel_sums import (
-    SERIAL_BELOW,
-    Queries,
-    Samples,
-    pair_weights,
-    pairs_in_all,
-)
+from fourierkernels.ops.cpu.kernel_sums import Queries, Samples, is_small, pair_weights
 from fourierkernels.ops.cpu.pairs import NOWHERE, SUMMING, highest_exponent
 from fourierkernels.ops.cpu.scalar import power_of_two
 from fourierkernels.ops.shapes import TILE, Shape
@@ -81,8 +75,7 @@ def sum_moments(
         np.zeros((m, a)),
         np.zeros(m, np.int64),
     )
-    serial = pairs_in_all(queries, samples, shape) * a < SERIAL_BELOW
-    run = _sum_serially if serial else _sum_in_parallel
+    run = _sum_serially if is_small(queries, samples, shape, a) else _sum_in_parallel
     run(queries, samples, shape, monomials, rounding, sums)
     return sums
 
