@@ -62,6 +62,10 @@ class DirectSum:
         """Return the sums of shapes, or of moments, at queries of shape ``(m, dim)``."""
         if any(part != "value" for part in parts):
             return self.at_all(queries, [parts])[0]
+        return self._values_at(queries)
+
+    def _values_at(self, queries: FloatArray) -> KernelSums:
+        """Return the sums of shapes at queries of shape ``(m, dim)``."""
         return self._at_scaled(self._scaled(queries))
 
     def _at_scaled(self, queries: FloatArray) -> KernelSums:
@@ -181,8 +185,7 @@ class CentredSum(DirectSum):
         self._reference = ReferenceSum(points, weights, responses, **options)
         self._limit = centring_limit(kernel, len(radius), tol)
 
-    def at(self, queries: FloatArray, parts: tuple[str, ...]) -> KernelSums:
-        """Return the sums of shapes at queries of shape ``(m, dim)``; `parts` are all "value"."""
+    def _values_at(self, queries: FloatArray) -> KernelSums:
         scaled = self._scaled(queries)
         is_far = self._is_far(np.abs(scaled))
         if not is_far.any():
@@ -194,11 +197,11 @@ class CentredSum(DirectSum):
         which = which.ravel()
         few = far[counts[which] < _FEW]
         if len(few):
-            pieces.append((few, self._reference.at(queries[few], parts)))
+            pieces.append((few, self._reference.at(queries[few], ("value",) * len(self._radius))))
         for cell in np.flatnonzero(counts >= _FEW):
             rows = far[which == cell]
             around = self._again(centre=queries[rows[0]])
-            pieces.append((rows, around.at(queries[rows], parts)))
+            pieces.append((rows, around._values_at(queries[rows])))
         return KernelSums.joined(pieces)
 
     def _is_far(self, size: FloatArray) -> NDArray[np.bool_]:
