@@ -58,7 +58,7 @@ def head_changes(
     if row.probabilities:
         check_rows(np.concatenate([old, new]), row.name)
     pairs = np.stack([old, new], axis=2).reshape(-1, 2, *old.shape[2:])
-    changes = np.array([row.function(pair)[0, 1] for pair in pairs])
+    changes = np.array([row.between(pair)[0, 1] for pair in pairs])
     return changes.reshape(old.shape[:2])
 
 

@@ -50,7 +50,7 @@ class Probe:
 
     def gates(self, value: float = 1.0) -> Tensor:
         """Return equal gates ``(L, H)``, in the dtype and on the device of the model."""
-        return next(self.model.parameters()).new_full(self.shape, value).detach()
+        return next(self.model.parameters()).new_full(self.shape, value)
 
     def loss_with(self, gates: Tensor, batch: Any) -> Tensor:
         """Return the loss on a batch with these gates ``(L, H)``."""
